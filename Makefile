@@ -1,0 +1,65 @@
+# Every job has one command here; CI, pre-commit and the README call these targets and nothing else.
+# A fresh clone needs Python 3.11+, Rust and make: each target does the set-up that it needs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## Show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+$(UV):
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'uv>=0.8'
+
+$(VENV)/.dependencies: pyproject.toml requirements.txt | $(UV)
+	$(UV) pip install --quiet --python $(BIN)/python --requirement requirements.txt
+	@touch $@
+
+# A release build, always: a debug build of the core must never reach a benchmark.
+$(VENV)/.core: $(RUST_SOURCES) pyproject.toml $(VENV)/.dependencies
+	$(UV) pip install --quiet --python $(BIN)/python --no-build-isolation --no-deps --editable .
+	@touch $@
+
+.PHONY: setup
+setup: $(VENV)/.core ## Create .venv with everything for training and development
+
+.PHONY: build
+build: setup ## Build the wheel into dist/
+	$(BIN)/maturin build --release --out dist
+
+.PHONY: format
+format: $(VENV)/.dependencies ## Format Rust and Python
+	cargo fmt --all
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: lint
+lint: setup ## rustfmt, clippy, ruff, mypy, stubtest
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m mypy.stubtest clickmill._core
+
+.PHONY: stubs
+stubs: $(VENV)/.dependencies ## Write python/clickmill/_core.pyi from the Rust sources
+	$(BIN)/maturin generate-stubs --quiet --features stubs --out target/stubs
+	cp target/stubs/clickmill/_core.pyi python/clickmill/_core.pyi
+
+.PHONY: test-rust
+test-rust: ## Rust tests
+	cargo test --workspace --locked
+
+.PHONY: test-python
+test-python: setup ## Python tests
+	$(BIN)/python -m pytest
+
+.PHONY: test
+test: lint test-rust test-python ## Everything that must be green before a change lands

@@ -1,0 +1,26 @@
+//! Rust errors become Python errors here and nowhere else.
+//!
+//! The classes live in `clickmill/errors.py`, so that Python code can catch and raise them too. Each
+//! match is exhaustive: a new variant does not compile until it has been given a class.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+static CONFIG_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+fn raise(py: Python<'_>, cell: &PyOnceLock<Py<PyType>>, class: &str, message: String) -> PyErr {
+    match cell.import(py, "clickmill.errors", class) {
+        Ok(class) => PyErr::from_type(class.clone(), message),
+        Err(error) => error,
+    }
+}
+
+pub(crate) fn types(py: Python<'_>, error: &clickmill_types::Error) -> PyErr {
+    use clickmill_types::Error;
+    match error {
+        Error::Json { .. } | Error::Version { .. } | Error::Schema { .. } => {
+            raise(py, &CONFIG_ERROR, "ConfigError", error.to_string())
+        }
+    }
+}

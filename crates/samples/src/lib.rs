@@ -1,0 +1,1 @@
+//! From raw click logs to columnar batches.

@@ -1,0 +1,20 @@
+from typing import final
+
+__all__ = ["Schema"]
+
+@final
+class Schema:
+    """
+    What a sample means: slots, tables and transforms, checked.
+    """
+    def __new__(cls, /, json: str) -> Schema: ...
+    def groups(self, /) -> list[tuple[list[int], list[int]]]:
+        """
+        Per group of sparse slots: positions of its tables, positions of its slots.
+        """
+    @property
+    def num_dense(self, /) -> int:
+        """
+        Total width of the dense slots.
+        """
+    def to_json(self, /) -> str: ...
