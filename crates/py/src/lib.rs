@@ -4,12 +4,15 @@
 //! microseconds runs detached from the interpreter.
 
 mod errors;
+mod process;
 mod schema;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use crate::process::{exchange_names, keep_freed_memory};
     #[pymodule_export]
     use crate::schema::Schema;
 }
