@@ -4,6 +4,7 @@
 //! microseconds runs detached from the interpreter.
 
 mod errors;
+mod metrics;
 mod process;
 mod schema;
 
@@ -11,6 +12,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use crate::metrics::{BinaryMetrics, ExactAuc, GroupAuc, RegressionMetrics};
     #[pymodule_export]
     use crate::process::{exchange_names, keep_freed_memory};
     #[pymodule_export]
