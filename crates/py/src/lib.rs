@@ -7,6 +7,7 @@ mod errors;
 mod metrics;
 mod process;
 mod schema;
+mod synth;
 
 use pyo3::prelude::*;
 
@@ -18,4 +19,6 @@ mod _core {
     use crate::process::{exchange_names, keep_freed_memory};
     #[pymodule_export]
     use crate::schema::Schema;
+    #[pymodule_export]
+    use crate::synth::synth;
 }
