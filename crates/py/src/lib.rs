@@ -3,16 +3,23 @@
 //! Each file binds one noun. Calls cross the border per batch; whatever takes longer than some
 //! microseconds runs detached from the interpreter.
 
+mod dense;
 mod errors;
+mod lookup;
 mod metrics;
 mod process;
 mod schema;
 mod synth;
+mod table;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use crate::dense::DenseOptimizer;
+    #[pymodule_export]
+    use crate::lookup::Lookup;
     #[pymodule_export]
     use crate::metrics::{BinaryMetrics, ExactAuc, GroupAuc, RegressionMetrics};
     #[pymodule_export]
@@ -21,4 +28,6 @@ mod _core {
     use crate::schema::Schema;
     #[pymodule_export]
     use crate::synth::synth;
+    #[pymodule_export]
+    use crate::table::Table;
 }
