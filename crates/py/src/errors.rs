@@ -52,9 +52,7 @@ pub(crate) fn synth(py: Python<'_>, error: clickmill_samples::synth::Error) -> P
         }
         // An OSError with its number, which Python turns into the fitting subclass.
         Error::Io { path, source } => match source.raw_os_error() {
-            Some(number) => {
-                PyOSError::new_err((number, source.to_string(), path.display().to_string()))
-            }
+            Some(number) => PyOSError::new_err((number, source.to_string(), path.display().to_string())),
             None => PyOSError::new_err(format!("{}: {source}", path.display())),
         },
         // Only a callback cancels, and what it raised is raised in place of this.
@@ -88,5 +86,23 @@ pub(crate) fn table(py: Python<'_>, error: &clickmill_table::Error) -> PyErr {
             None => PyOSError::new_err(error.to_string()),
         },
         Error::Memory { .. } => PyMemoryError::new_err(error.to_string()),
+    }
+}
+
+pub(crate) fn samples(py: Python<'_>, error: &clickmill_samples::Error) -> PyErr {
+    use clickmill_samples::Error;
+    match error {
+        Error::Schema(inner) => types(py, inner),
+        Error::Config { .. } | Error::Position { .. } => {
+            raise(py, &CONFIG_ERROR, "ConfigError", error.to_string())
+        }
+        Error::Slot { .. }
+        | Error::Io { .. }
+        | Error::Compressed { .. }
+        | Error::Header { .. }
+        | Error::BadLines { .. }
+        | Error::NoSamples { .. }
+        | Error::Record { .. }
+        | Error::Thread { .. } => raise(py, &DATA_ERROR, "DataError", error.to_string()),
     }
 }
