@@ -4,6 +4,7 @@
 //! microseconds runs detached from the interpreter.
 
 mod batch;
+mod build_info;
 mod dense;
 mod errors;
 mod lookup;
@@ -20,6 +21,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use crate::batch::Batch;
+    #[pymodule_export]
+    use crate::build_info::build_info;
     #[pymodule_export]
     use crate::dense::DenseOptimizer;
     #[pymodule_export]
