@@ -1,4 +1,4 @@
-"""What every peer measures and prints, in the standard library and NumPy so that it runs in any environment."""
+"""What every peer measures and prints; needs NumPy alone, so that it runs in any environment."""
 
 from __future__ import annotations
 

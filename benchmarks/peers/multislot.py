@@ -19,7 +19,7 @@ NUM_FIELDS = 2 + 1 + NUM_DENSE + 2 * NUM_SPARSE
 def arrays(text: bytes) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Labels [B] f32, dense [B, 13] f32 and ids [B, 26] i64 of whole lines."""
     # Every number of a line is below 2^53, and the number of fields is the same in all lines.
-    table = np.array(text.split(), dtype=np.float64).reshape(-1, NUM_FIELDS)
+    table = np.fromstring(text, dtype=np.float64, sep=" ").reshape(-1, NUM_FIELDS)
     label = table[:, 1].astype(np.float32)
     dense = np.ascontiguousarray(table[:, 3 : 3 + NUM_DENSE], dtype=np.float32)
     ids = np.ascontiguousarray(table[:, 3 + NUM_DENSE + 1 :: 2], dtype=np.int64)
