@@ -1,7 +1,16 @@
 from _typeshed import Incomplete
 from typing import Any, SupportsIndex, final
 
-__all__ = ["BinaryMetrics", "ExactAuc", "GroupAuc", "RegressionMetrics", "Schema", "exchange_names", "keep_freed_memory", "synth"]
+__all__ = [
+    "BinaryMetrics",
+    "ExactAuc",
+    "GroupAuc",
+    "RegressionMetrics",
+    "Schema",
+    "exchange_names",
+    "keep_freed_memory",
+    "synth",
+]
 
 @final
 class BinaryMetrics:
@@ -60,7 +69,9 @@ class ExactAuc:
     def merge(self, /, other: ExactAuc) -> None: ...
     def reset(self, /) -> None: ...
     def state(self, /) -> bytes: ...
-    def update(self, /, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None) -> None: ...
+    def update(
+        self, /, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None
+    ) -> None: ...
 
 @final
 class GroupAuc:
@@ -82,7 +93,9 @@ class GroupAuc:
         """
     def reset(self, /) -> None: ...
     def state(self, /) -> bytes: ...
-    def update(self, /, groups: Incomplete, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None) -> None: ...
+    def update(
+        self, /, groups: Incomplete, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None
+    ) -> None: ...
 
 @final
 class RegressionMetrics:
@@ -101,7 +114,9 @@ class RegressionMetrics:
         """
     def reset(self, /) -> None: ...
     def state(self, /) -> bytes: ...
-    def update(self, /, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None) -> None: ...
+    def update(
+        self, /, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None
+    ) -> None: ...
 
 @final
 class Schema:
