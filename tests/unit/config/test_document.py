@@ -6,7 +6,8 @@ from clickmill.config.document import Place, parse_document
 
 def test_scalars_follow_yaml_1_2() -> None:
     value = parse_document(
-        "{a: 1e-3, b: '1e-3', c: on, d: no, e: 010, f: 0x1F, g: 2014-10-21, h: null, i: ~, j: .5, k: -2, l: 1:30}",
+        "{a: 1e-3, b: '1e-3', c: on, d: no, e: 010, f: 0x1F, g: 2014-10-21, "
+        "h: null, i: ~, j: .5, k: -2, l: 1:30}",
         "x",
     ).value
     assert value == {

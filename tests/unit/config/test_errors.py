@@ -68,7 +68,7 @@ def test_all_problems_are_reported_at_once(small: str, problems: Find) -> None:
         ("class: train", "class: train\n  epochs: true", "runner.0.epochs", "not true or false"),
         ("class: train", "class: train\n  epochs: 0", "runner.0.epochs", "1 or more"),
         ("class: train", "class: train\n  epochs: [1]", "runner.0.epochs", "whole number"),
-        ("class: train", "class: train\n  progressive_validation: 7", "runner.0.progressive_validation", "true"),
+        ("name: log", "name: log\n  require_slots: 7", "dataset.0.require_slots", "true or false"),
         ("class: train", "class: trian", "runner.0.class", "must be one of `train`"),
         ("class: train", "class: train\n  clip_norm: .inf", "runner.0.clip_norm", "finite"),
         ("class: train", "class: train\n  clip_norm: 0", "runner.0.clip_norm", "more than 0"),
@@ -176,7 +176,7 @@ class TestCrossChecks:
             ("class: train", "class: cluster_train\n  device: gpu", "runner.0.device", "collective"),
             ("class: train", "class: infer\n  worker_num: 2", "runner.0.class", "one process"),
             ("class: train", "class: train\n  phases: [fist]", "runner.0.phases.0", "no phase `fist`"),
-            ("class: train", "class: train\n  evaluate_dataset_name: x", "runner.0.evaluate_dataset_name", "`x`"),
+            ("class:", "evaluate_dataset_name: x\n  class:", "runner.0.evaluate_dataset_name", "no dataset"),
         ],
     )  # fmt: skip
     def test_combination_that_cannot_run(

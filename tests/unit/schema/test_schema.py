@@ -75,8 +75,8 @@ def test_every_field_of_the_core_is_known_here_and_back() -> None:
 
 
 def test_defaults_are_those_of_the_core() -> None:
-    text = '{"version": 1, "slots": [{"kind": "sparse", "name": "a", "tables": ["t"]}, {"kind": "dense", "name": "b"}],'
-    text += ' "tables": [{"name": "t", "dim": 1}]}'
+    text = """{"version": 1, "tables": [{"name": "t", "dim": 1}],
+        "slots": [{"kind": "sparse", "name": "a", "tables": ["t"]}, {"kind": "dense", "name": "b"}]}"""
     assert SchemaConfig.model_validate_json(text) == SchemaConfig.from_core(Schema(text))
 
 
