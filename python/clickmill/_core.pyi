@@ -1,6 +1,6 @@
 from typing import final
 
-__all__ = ["Schema"]
+__all__ = ["Schema", "build_info"]
 
 @final
 class Schema:
@@ -18,3 +18,8 @@ class Schema:
         Total width of the dense slots.
         """
     def to_json(self, /) -> str: ...
+
+def build_info() -> str:
+    """
+    JSON: version, profile, platform, and the processor features that matter here with whether they are there.
+    """
