@@ -30,7 +30,7 @@ def pages() -> dict[Path, str]:
     return {
         REFERENCE / "config.md": _page(
             "config.yaml",
-            "Every section and key of a configuration. Unknown keys are errors, except in `hyper_parameters`. "
+            "Every section and key of a configuration. Unknown keys are errors, but in `hyper_parameters`. "
             "`-` in a key is read as `_`. Keys marked with * are required.",
             Config,
         ),
@@ -86,7 +86,8 @@ def _first_paragraph(model: type[BaseModel]) -> str:
 
 def _row(name: str, field: FieldInfo) -> str:
     key = f"`{field.alias or name}`" + (" *" if field.is_required() else "")
-    meaning = (field.description or "").replace("\n", " ").replace("|", "\\|")
+    words = field.description or ("Names this kind." if name == "kind" else "")
+    meaning = words.replace("\n", " ").replace("|", "\\|")
     return f"| {key} | {_type(_whole(field))} | {_default(field)} | {meaning} |"
 
 
