@@ -4,12 +4,15 @@
 //! microseconds runs detached from the interpreter.
 
 mod errors;
+mod metrics;
 mod schema;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use crate::metrics::{BinaryMetrics, ExactAuc, GroupAuc, RegressionMetrics};
     #[pymodule_export]
     use crate::schema::Schema;
 }
