@@ -3,6 +3,8 @@
 //! A batch of a thousand samples takes some microseconds, and several trainer threads may share one
 //! accumulator, so every call detaches from the interpreter before it takes the lock.
 
+#![expect(clippy::needless_pass_by_value, reason = "PyO3 hands arrays over by value")]
+
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
