@@ -1,14 +1,20 @@
 """Everything that clickmill raises on purpose.
 
 ClickmillError
-  ConfigError(ValueError)   a configuration or schema that cannot mean anything: place, value, what is allowed
+  ConfigError(ValueError)   a configuration or schema that means nothing: place, value, what is allowed
   DataError                 samples that cannot be read: file, line, column, reason
-  FormatError               a file of ours that is damaged or of another version: file, offset, expected, found
+  FormatError               a file of ours that is damaged or of another version: file, place, found
   StateError(RuntimeError)  a call that does not fit the state of the object
   MissingExtra(ImportError) an optional dependency is not installed: what to install
 """
 
 from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class ClickmillError(Exception):
@@ -19,8 +25,51 @@ class ClickmillError(Exception):
         self.hint = hint
 
 
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong in a configuration, and where."""
+
+    message: str
+    file: str | None = None
+    line: int | None = None
+    """Counted from 1."""
+    column: int | None = None
+    """Counted from 1."""
+    key: str | None = None
+    """Path of the key: `runner.0.epochs`."""
+    value: str | None = None
+    suggestion: str | None = None
+    """The nearest thing that would have been valid."""
+
+    @property
+    def place(self) -> str:
+        """`file:line:column` as far as it is known."""
+        return ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+
+    def __str__(self) -> str:
+        parts = [part for part in (self.place, self.key and f"`{self.key}`") if part]
+        text = ": ".join([*parts, self.message])
+        return f"{text}; did you mean `{self.suggestion}`?" if self.suggestion else text
+
+    def to_dict(self) -> dict[str, Any]:
+        """For `--json`."""
+        return asdict(self)
+
+
 class ConfigError(ClickmillError, ValueError):
-    """A configuration or schema that cannot mean anything."""
+    """A configuration or schema that cannot mean anything; `problems` lists all that is wrong with it."""
+
+    def __init__(self, message: str, *, hint: str | None = None, problems: Sequence[Problem] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.problems = tuple(problems)
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem], *, hint: str | None = None) -> ConfigError:
+        """One error of all `problems`, a line each."""
+        if len(problems) == 1:
+            return cls(str(problems[0]), hint=hint, problems=problems)
+        lines = "".join(f"\n  {problem}" for problem in problems)
+        return cls(f"{len(problems)} problems in the configuration{lines}", hint=hint, problems=problems)
 
 
 class DataError(ClickmillError):
@@ -35,5 +84,5 @@ class StateError(ClickmillError, RuntimeError):
     """A call that does not fit the state of the object it is made on."""
 
 
-class MissingExtra(ClickmillError, ImportError):
+class MissingExtra(ClickmillError, ImportError):  # noqa: N818  # it says what to do, not what broke
     """An optional dependency is not installed."""

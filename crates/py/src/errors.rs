@@ -43,3 +43,21 @@ pub(crate) fn metrics(py: Python<'_>, error: &clickmill_metrics::Error) -> PyErr
         Error::State { .. } => raise(py, &FORMAT_ERROR, "FormatError", error.to_string()),
     }
 }
+
+pub(crate) fn synth(py: Python<'_>, error: clickmill_samples::synth::Error) -> PyErr {
+    use clickmill_samples::synth::Error;
+    match error {
+        Error::Config { .. } | Error::Json { .. } => {
+            raise(py, &CONFIG_ERROR, "ConfigError", error.to_string())
+        }
+        // An OSError with its number, which Python turns into the fitting subclass.
+        Error::Io { path, source } => match source.raw_os_error() {
+            Some(number) => {
+                pyo3::exceptions::PyOSError::new_err((number, source.to_string(), path.display().to_string()))
+            }
+            None => pyo3::exceptions::PyOSError::new_err(format!("{}: {source}", path.display())),
+        },
+        // Only a callback cancels, and what it raised is raised in place of this.
+        Error::Cancelled { .. } => pyo3::exceptions::PyRuntimeError::new_err(error.to_string()),
+    }
+}

@@ -5,7 +5,9 @@
 
 mod errors;
 mod metrics;
+mod process;
 mod schema;
+mod synth;
 
 use pyo3::prelude::*;
 
@@ -14,5 +16,9 @@ mod _core {
     #[pymodule_export]
     use crate::metrics::{BinaryMetrics, ExactAuc, GroupAuc, RegressionMetrics};
     #[pymodule_export]
+    use crate::process::{exchange_names, keep_freed_memory};
+    #[pymodule_export]
     use crate::schema::Schema;
+    #[pymodule_export]
+    use crate::synth::synth;
 }

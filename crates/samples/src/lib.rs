@@ -1,1 +1,3 @@
 //! From raw click logs to columnar batches.
+
+pub mod synth;

@@ -1,0 +1,79 @@
+"""What all sections of a configuration share: the frozen base and the number types.
+
+YAML numbers arrive as numbers or as text (`"0.001"`), so the number types read both; `true` is no number.
+The text under a field becomes its description, from which the reference page is written.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+
+class Section(BaseModel):
+    """Base of every section: unknown keys are errors, values do not change after loading."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+        coerce_numbers_to_str=True,
+        validate_default=True,
+        allow_inf_nan=False,
+        protected_namespaces=(),
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_hyphens_as_underscores(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        known = known_keys(cls)
+        return {canonical_key(key, known): item for key, item in value.items()}
+
+
+def known_keys(section: type[BaseModel]) -> tuple[str, ...]:
+    """Keys of a section as they are written in YAML."""
+    return tuple(field.alias or name for name, field in section.model_fields.items())
+
+
+def canonical_key(key: Any, known: tuple[str, ...]) -> Any:
+    """`save-checkpoint-path` is `save_checkpoint_path`: both spellings are found in the wild."""
+    if isinstance(key, str) and key not in known and key.replace("-", "_") in known:
+        return key.replace("-", "_")
+    return key
+
+
+def _refuse_bool(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError("must be a number, not true or false")
+    return value
+
+
+def _one_or_many(value: Any) -> Any:
+    return (value,) if isinstance(value, str | int | float) and not isinstance(value, bool) else value
+
+
+def _words(value: Any) -> Any:
+    return (
+        tuple(str(value).split()) if isinstance(value, str | int) and not isinstance(value, bool) else value
+    )
+
+
+_Number = BeforeValidator(_refuse_bool)
+
+Integer = Annotated[int, _Number]
+Count = Annotated[int, _Number, Field(ge=0)]
+PositiveCount = Annotated[int, _Number, Field(ge=1)]
+Interval = Annotated[int, _Number, Field(ge=-1)]
+"""Every so many; -1 or 0: never."""
+Number = Annotated[float, _Number]
+NonNegativeNumber = Annotated[float, _Number, Field(ge=0.0)]
+PositiveNumber = Annotated[float, _Number, Field(gt=0.0)]
+Fraction = Annotated[float, _Number, Field(ge=0.0, le=1.0)]
+
+Texts = Annotated[tuple[str, ...], BeforeValidator(_one_or_many)]
+"""One text or a list of them."""
+Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
+"""Words in one text, separated by spaces, or a list of them."""

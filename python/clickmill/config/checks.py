@@ -1,0 +1,132 @@
+"""Checks across sections: names that must exist, and combinations that cannot run.
+
+They look at the plain values, so that they are reported together with everything else that is wrong.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from clickmill.config.builtin import BUILTIN_MODELS, builtin_model
+from clickmill.config.document import Document, KeyPath, dotted
+from clickmill.config.translate import listed, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clickmill.errors import Problem
+
+_CLUSTER = {"local_cluster_train", "cluster_train"}
+
+
+def cross_check(document: Document) -> list[Problem]:
+    """All problems that no section can see alone."""
+    if not isinstance(document.value, dict):
+        return []
+    checks = (_names_are_unique, _modes, _runner_references, _phases, _clusters)
+    return [problem for check in checks for problem in check(document)]
+
+
+def _items(document: Document, section: str) -> list[tuple[KeyPath, dict[str, Any]]]:
+    items = document.get((section,))
+    if not isinstance(items, list):
+        return []
+    return [((section, index), item) for index, item in enumerate(items) if isinstance(item, dict)]
+
+
+def _names(document: Document, section: str) -> list[str]:
+    return [str(item["name"]) for _, item in _items(document, section) if "name" in item]
+
+
+def _texts(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value in (None, "") else [value]
+
+
+def _unknown(document: Document, path: KeyPath, section: str, name: object) -> Iterator[Problem]:
+    names = _names(document, section)
+    if str(name) in names:
+        return
+    message = f"there is no {section} `{name}`; known: {listed(names) or 'none'}"
+    place = document.value_place(path)
+    yield place.problem(message, key=dotted(path), value=str(name), suggestion=nearest(name, names))
+
+
+def _references(document: Document, path: KeyPath, section: str) -> Iterator[Problem]:
+    value = document.get(path)
+    for index, name in enumerate(_texts(value)):
+        yield from _unknown(document, (*path, index) if isinstance(value, list) else path, section, name)
+
+
+def _names_are_unique(document: Document) -> Iterator[Problem]:
+    for section in ("runner", "dataset", "phase"):
+        first: dict[str, int | None] = {}
+        for path, item in _items(document, section):
+            name, place = str(item.get("name")), document.value_place((*path, "name"))
+            if "name" in item and name in first:
+                message = f"a {section} of this name is in line {first[name]} already"
+                yield place.problem(message, key=dotted((*path, "name")), value=name)
+            first.setdefault(name, place.line)
+
+
+def _modes(document: Document) -> Iterator[Problem]:
+    yield from _references(document, ("mode",), "runner")
+
+
+def _runner_references(document: Document) -> Iterator[Problem]:
+    for path, runner in _items(document, "runner"):
+        yield from _references(document, (*path, "phases"), "phase")
+        if runner.get("evaluate_dataset_name"):
+            yield from _references(document, (*path, "evaluate_dataset_name"), "dataset")
+
+
+def _phases(document: Document) -> Iterator[Problem]:
+    for path, phase in _items(document, "phase"):
+        yield from _references(document, (*path, "dataset_name"), "dataset")
+        model = phase.get("model")
+        if isinstance(model, str) and not model.endswith(".py") and builtin_model(model) is None:
+            message = (
+                f"is neither a built-in model nor a `.py` file; built in: {listed(list(BUILTIN_MODELS))}"
+            )
+            place = document.value_place((*path, "model"))
+            suggestion = nearest(model.rpartition(".")[2], list(BUILTIN_MODELS))
+            yield place.problem(message, key=dotted((*path, "model")), value=model, suggestion=suggestion)
+
+
+def _clusters(document: Document) -> Iterator[Problem]:
+    for path, runner in _items(document, "runner"):
+        is_cluster = runner.get("class") in _CLUSTER
+        is_gpu = runner.get("device") == "gpu"
+        mode = runner.get("fleet_mode", "ps")
+        if mode == "collective" and not is_gpu and is_cluster:
+            yield _wrong(document, (*path, "fleet_mode"), "`collective` needs `device: gpu`; on cpu use `ps`")
+        if mode != "collective" and is_gpu and is_cluster:
+            yield _wrong(document, (*path, "device"), f"`gpu` needs `fleet_mode: collective`, not `{mode}`")
+        if runner.get("class") == "infer" and (_more(runner, "worker_num") or _more(runner, "server_num")):
+            yield _wrong(
+                document, (*path, "class"), "`infer` runs in one process; leave out worker_num and server_num"
+            )
+        phases = _texts(runner.get("phases")) or _names(document, "phase")
+        if is_cluster and len(phases) > 1:
+            place = (*path, "phases") if "phases" in runner else path
+            yield _wrong(document, place, f"a cluster trains one phase, not {len(phases)}")
+        if mode == "collective":
+            yield from _queue_datasets(document, path, {str(phase) for phase in phases})
+
+
+def _queue_datasets(document: Document, path: KeyPath, phases: set[str]) -> Iterator[Problem]:
+    used = {
+        item.get("dataset_name") for _, item in _items(document, "phase") if str(item.get("name")) in phases
+    }
+    for _, dataset in _items(document, "dataset"):
+        if dataset.get("name") in used and dataset.get("type") == "QueueDataset":
+            message = f"`collective` takes no QueueDataset; make data set `{dataset['name']}` a DataLoader"
+            yield _wrong(document, (*path, "fleet_mode"), message)
+
+
+def _more(runner: dict[str, Any], key: str) -> bool:
+    value = runner.get(key)
+    return isinstance(value, int) and value > 1
+
+
+def _wrong(document: Document, path: KeyPath, message: str) -> Problem:
+    return document.value_place(path).problem(message, key=dotted(path))

@@ -1,0 +1,185 @@
+"""pydantic's errors as problems with places, in our words, with the nearest valid key."""
+
+from __future__ import annotations
+
+import types
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from clickmill._section import known_keys
+from clickmill.config.document import Document, KeyPath, dotted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pydantic_core import ErrorDetails
+
+    from clickmill.errors import Problem
+
+_WORDS = {
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "dict_type": "must be a mapping of keys to values",
+    "finite_number": "must be a finite number",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "list_type": "must be a list",
+    "model_attributes_type": "must be a mapping of keys to values",
+    "model_type": "must be a mapping of keys to values",
+    "string_type": "must be text",
+    "tuple_type": "must be a list",
+}
+
+
+def problems_of(error: ValidationError, document: Document, section: type[BaseModel]) -> list[Problem]:
+    """One problem for each error, in the order of the file."""
+    problems = [
+        _problem(details, document, section)
+        for details in error.errors(include_url=False)
+        if not _is_echo(details, document)
+    ]
+    return sorted(
+        set(problems), key=lambda problem: (problem.line or 0, problem.column or 0, problem.key or "")
+    )
+
+
+def nearest(word: object, known: Iterator[str] | tuple[str, ...] | list[str]) -> str | None:
+    """The known word that is most like `word`; None where none is."""
+    spelled = {str(name).lower(): name for name in known}
+    matches = get_close_matches(str(word).lower(), list(spelled), n=1, cutoff=0.6)
+    return spelled[matches[0]] if matches else None
+
+
+def listed(words: Iterator[str] | tuple[str, ...] | list[str]) -> str:
+    """Words in backticks, separated by commas."""
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _is_echo(details: ErrorDetails, document: Document) -> bool:
+    """pydantic counts only valid items: a list whose items are wrong is not empty as well."""
+    return details["type"] == "too_short" and bool(document.get(_path_in(document, details["loc"])))
+
+
+def _problem(details: ErrorDetails, document: Document, section: type[BaseModel]) -> Problem:
+    path = _path_in(document, details["loc"])
+    kind, context = details["type"], details.get("ctx", {})
+    key = dotted(path)
+    if kind == "extra_forbidden":
+        known = _keys_at(section, details["loc"][:-1])
+        place = document.key_place(path)
+        suggestion = nearest(path[-1], sorted(known))
+        message = "unknown key" if suggestion else f"unknown key; known keys here: {listed(sorted(known))}"
+        return place.problem(message, key=key, suggestion=suggestion)
+    if kind == "missing":
+        parent = _path_in(document, details["loc"][:-1])
+        return document.value_place(parent).problem(
+            "required key is missing", key=dotted((*parent, details["loc"][-1]))
+        )
+    if kind in {"union_tag_not_found", "union_tag_invalid"}:
+        tag = "kind" if "kind" in str(context["discriminator"]) else "class"
+        if kind == "union_tag_not_found":
+            return document.value_place(path).problem("required key is missing", key=dotted((*path, tag)))
+        path = (*path, tag) if isinstance(document.get(path), dict) else path
+        key = dotted(path)
+    value = document.get(path)
+    allowed = _allowed(kind, context)
+    place = document.value_place(path)
+    message, suggestion = _words(kind, context, details["msg"]), None
+    if allowed:
+        message, suggestion = f"must be one of {listed(allowed)}", nearest(value, allowed)
+    shown = _shown(value)
+    message = f"{message}, not {shown}" if shown and kind != "value_error" else message
+    return place.problem(message, key=key, value=shown, suggestion=suggestion)
+
+
+def _words(kind: str, context: dict[str, Any], message: str) -> str:
+    comparisons = {
+        "greater_than_equal": ("ge", "or more"),
+        "less_than_equal": ("le", "or less"),
+    }
+    if kind in comparisons:
+        name, words = comparisons[kind]
+        return f"must be {context[name]} {words}"
+    if kind == "greater_than":
+        return f"must be more than {context['gt']}"
+    if kind == "less_than":
+        return f"must be less than {context['lt']}"
+    if kind == "too_short":
+        return "must not be empty"
+    if kind == "value_error":
+        return str(context["error"])
+    plain = message[:1].lower() + message[1:]
+    return _WORDS.get(kind, plain)
+
+
+def _allowed(kind: str, context: dict[str, Any]) -> list[str]:
+    if kind == "literal_error":
+        text = str(context["expected"]).replace(" or ", ", ")
+    elif kind == "union_tag_invalid":
+        text = str(context["expected_tags"])
+    else:
+        return []
+    return [word.strip().strip("'") for word in text.split(",")]
+
+
+def _shown(value: Any) -> str | None:
+    if value is None or isinstance(value, dict | list):
+        return None
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"`{text if len(text) <= 60 else text[:57] + '...'}`"
+
+
+def _path_in(document: Document, location: tuple[str | int, ...]) -> KeyPath:
+    """The location without the tags of unions, which pydantic adds, and with keys as they were written."""
+    path: KeyPath = ()
+    value = document.value
+    for position, part in enumerate(location):
+        is_last = position == len(location) - 1
+        if isinstance(value, dict):
+            written = next((key for key in value if key == part or str(key).replace("-", "_") == part), None)
+            if written is not None:
+                path, value = (*path, written), value[written]
+            elif is_last:
+                path = (*path, part)
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            path, value = (*path, part), value[part]
+    return path
+
+
+def _keys_at(section: type[BaseModel], location: tuple[str | int, ...]) -> set[str]:
+    """Keys that a section at this location knows; follows pydantic's tags through unions."""
+    candidates: list[type[BaseModel]] = [section]
+    for part in location:
+        followed = [
+            model
+            for candidate in candidates
+            for name, field in candidate.model_fields.items()
+            if part in {name, field.alias}
+            for model in _models(field.annotation)
+        ]
+        tagged = [candidate for candidate in candidates if part in _tags(candidate)]
+        candidates = followed or tagged or candidates
+    return {key for candidate in candidates for key in known_keys(candidate)}
+
+
+def _models(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    elif get_origin(annotation) in {Annotated, Union, types.UnionType, list, tuple, dict}:
+        for argument in get_args(annotation):
+            yield from _models(argument)
+
+
+def _tags(model: type[BaseModel]) -> set[Any]:
+    return {
+        tag
+        for name in ("kind", "class_name")
+        if name in model.model_fields
+        for tag in get_args(model.model_fields[name].annotation)
+        if get_origin(model.model_fields[name].annotation) is Literal
+    }

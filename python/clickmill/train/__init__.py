@@ -1,0 +1,1 @@
+"""Training on one machine: pipeline, passes, checkpoints, evaluation and what a run writes."""

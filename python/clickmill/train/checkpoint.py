@@ -1,0 +1,180 @@
+"""Checkpoints: everything that a run needs to go on as if it had never stopped.
+
+    <folder>/
+      checkpoint.json         manifest: what this is, and length and digest of every other file
+      schema.json             what a sample means
+      dense.safetensors       parameters and buffers of the dense net
+      optimizer.safetensors   state of the dense optimizer
+      trainer.json            reader position, counters, metrics, schedules
+      tables/<name>.rows      rows of a table: full, or what changed since the base checkpoint
+      model.py                the user's model, where it is not a built-in
+
+The folder takes its name in one step when all of it is durable. Reading checks every file against the
+manifest before anything is used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clickmill.errors import DataError, FormatError
+from clickmill.train import durable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+MANIFEST = "checkpoint.json"
+VERSION = 1
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a checkpoint is, readable without torch."""
+
+    version: int
+    pass_number: int
+    """Pass that the run is in, counted from 0."""
+    batch: int
+    """Batches of that pass that are in the checkpoint."""
+    step: int
+    """Updates since the start of the run."""
+    is_pass_end: bool
+    model: str
+    hyper: dict[str, Any]
+    tables: list[str]
+    base: str | None
+    """Name of the checkpoint beside this one that the tables are a difference to."""
+    metrics: dict[str, float]
+    files: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint on disk whose files have been checked."""
+
+    folder: Path
+    manifest: Manifest
+
+    def read_json(self, name: str) -> Any:
+        """Content of one of the JSON files."""
+        return json.loads((self.folder / name).read_text(encoding="utf-8"))
+
+    def table_files(self, table: str) -> list[Path]:
+        """Files of a table, the full one first, then the differences in order."""
+        return [checkpoint.folder / "tables" / f"{table}.rows" for checkpoint in self.chain()]
+
+    def chain(self) -> list[Checkpoint]:
+        """This checkpoint and those it builds on, the full one first."""
+        chain = [self]
+        while (base := chain[0].manifest.base) is not None:
+            chain.insert(0, open_checkpoint(self.folder.parent / base))
+        return chain
+
+
+def write_checkpoint(
+    folder: Path,
+    manifest: Manifest,
+    *,
+    texts: Mapping[str, str],
+    writers: Mapping[str, Callable[[Path], None]],
+) -> Checkpoint:
+    """Write a checkpoint so that `folder` is there whole or not at all.
+
+    `texts` are small files by name; `writers` write larger ones to the path that they are given.
+    """
+    with durable.new_folder(folder) as partial:
+        (partial / "tables").mkdir()
+        for name, text in texts.items():
+            (partial / name).write_text(text, encoding="utf-8")
+        for name, write in writers.items():
+            write(partial / name)
+        files = {
+            str(path.relative_to(partial)): {"bytes": path.stat().st_size, "sha256": _digest(path)}
+            for path in sorted(partial.rglob("*"))
+            if path.is_file()
+        }
+        manifest = Manifest(**{**manifest.__dict__, "files": files})
+        (partial / MANIFEST).write_text(
+            json.dumps(manifest.__dict__, indent=1, ensure_ascii=False), encoding="utf-8"
+        )
+    return Checkpoint(folder, manifest)
+
+
+def open_checkpoint(folder: Path) -> Checkpoint:
+    """Read the manifest and check every file against it."""
+    manifest = read_manifest(folder)
+    for name, expected in manifest.files.items():
+        path = folder / name
+        if not path.is_file():
+            raise FormatError(f"checkpoint `{folder}` lacks its file `{name}`", hint=_HINT)
+        found = path.stat().st_size
+        if found != expected["bytes"]:
+            raise FormatError(f"{path} has {found} bytes, the manifest says {expected['bytes']}", hint=_HINT)
+        if _digest(path) != expected["sha256"]:
+            raise FormatError(f"{path} is damaged: its digest is not the manifest's", hint=_HINT)
+    return Checkpoint(folder, manifest)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest alone, without a look at the other files."""
+    path = folder / MANIFEST
+    if not folder.is_dir():
+        raise DataError(f"no checkpoint at `{folder}`", hint="give the folder that holds `checkpoint.json`")
+    if not path.is_file():
+        raise DataError(f"`{folder}` is not a checkpoint: it has no `{MANIFEST}`")
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        version = content["version"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise FormatError(f"{path} is damaged: {error}", hint=_HINT) from error
+    if version != VERSION:
+        raise FormatError(f"{path}: version {version}, this build reads version {VERSION}")
+    try:
+        return Manifest(**content)
+    except TypeError as error:
+        raise FormatError(f"{path} is damaged: {error}", hint=_HINT) from error
+
+
+def find_checkpoints(parent: Path) -> Iterator[tuple[Path, Manifest]]:
+    """All checkpoints directly below `parent`, oldest step first."""
+    found = []
+    if parent.is_dir():
+        for path in parent.iterdir():
+            if not path.name.startswith(".") and (path / MANIFEST).is_file():
+                found.append((path, read_manifest(path)))
+    yield from sorted(found, key=lambda item: (item[1].step, item[1].is_pass_end, item[0].name))
+
+
+def prune(parent: Path, keep: int) -> list[Path]:
+    """Remove all but the newest `keep` checkpoints and those that they build on; returns what went."""
+    checkpoints = list(find_checkpoints(parent))
+    manifests = {path.name: manifest for path, manifest in checkpoints}
+    needed: set[str] = set()
+    for path, _ in checkpoints[-keep:]:
+        name: str | None = path.name
+        while name is not None and name not in needed:
+            needed.add(name)
+            name = manifests[name].base if name in manifests else None
+    removed = [path for path, _ in checkpoints if path.name not in needed]
+    for path in removed:
+        # Without its manifest a folder is no checkpoint: an interrupted removal leaves nothing half valid.
+        (path / MANIFEST).unlink(missing_ok=True)
+        shutil.rmtree(path)
+    return removed
+
+
+_HINT = "take an older checkpoint, or train again from one"
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()

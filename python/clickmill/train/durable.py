@@ -1,0 +1,87 @@
+"""Folders that appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def sync_folder(path: Path) -> None:
+    """Make the entries of a folder durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """Write and sync one file; atomic only together with `new_folder` or for a new name."""
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Replace a file in one step: a reader sees the old content or the new."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    try:
+        write_file(temporary, data)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder to fill, which takes its name only when the block ends well.
+
+    A folder of the same name is replaced. After a crash at any instant either the old or the new one is
+    there; what is left of the other starts with `.` and is removed by the next `clear_partial`.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.parent / f".{path.name}.partial-{os.getpid()}-{secrets.token_hex(4)}"
+    partial.mkdir()
+    try:
+        yield partial
+        for folder, _, names in os.walk(partial):
+            for name in names:
+                descriptor = os.open(Path(folder) / name, os.O_RDONLY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+            sync_folder(Path(folder))
+        if path.exists():
+            _exchange(partial, path)
+        else:
+            partial.rename(path)
+        sync_folder(path.parent)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def clear_partial(parent: Path) -> None:
+    """Remove what interrupted writers left in `parent`."""
+    for path in parent.glob(".*.partial-*"):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _exchange(partial: Path, path: Path) -> None:
+    """Swap two names in one step, so that `path` never vanishes."""
+    from clickmill._core import exchange_names  # noqa: PLC0415 - the kernel call is in the extension
+
+    exchange_names(str(partial), str(path))

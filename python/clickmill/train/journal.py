@@ -1,0 +1,71 @@
+"""The journal of a run: one JSON object a line, append-only, read by `clickmill report`.
+
+A checkpoint notes how long the journal was; a resumed run cuts it back to that length, so that no batch
+stands in it twice.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from clickmill.errors import DataError, FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FILE_NAME = "journal.jsonl"
+
+
+class Journal:
+    """Writes events; each is flushed to the kernel at once, so that kill -9 loses none."""
+
+    def __init__(self, folder: Path, *, keep_bytes: int = 0) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.path = folder / FILE_NAME
+        self._file: IO[bytes] = self.path.open("ab")
+        size = self._file.tell()
+        if size < keep_bytes:
+            self._file.close()
+            raise FormatError(
+                f"{self.path} has {size} bytes, but the checkpoint was written when it had {keep_bytes}",
+                hint="the journal was cut or replaced: move it away to start a new one",
+            )
+        os.ftruncate(self._file.fileno(), keep_bytes)
+        self._file.seek(0, os.SEEK_END)
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Append one event."""
+        line = json.dumps({"event": event, **fields}, ensure_ascii=False, allow_nan=False)
+        self._file.write(line.encode() + b"\n")
+        self._file.flush()
+
+    def num_bytes(self) -> int:
+        """Length so far, durable: synced before it is told."""
+        os.fsync(self._file.fileno())
+        return self._file.tell()
+
+    def close(self) -> None:
+        """Close the file; the journal stays readable."""
+        self._file.close()
+
+
+def read_journal(folder: Path) -> Iterator[dict[str, Any]]:
+    """Events of a run in order; a half-written last line, as a crash leaves it, is passed over."""
+    path = folder / FILE_NAME if folder.is_dir() else folder
+    if not path.is_file():
+        raise DataError(
+            f"no journal at `{path}`", hint="give the folder of a run, as `clickmill train` printed it"
+        )
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                yield json.loads(line)
+            except json.JSONDecodeError as error:
+                raise FormatError(
+                    f"{path}:{number}:{error.colno}: not a journal line: {error.msg}"
+                ) from error

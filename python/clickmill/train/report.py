@@ -1,0 +1,160 @@
+"""`clickmill report RUN`: one HTML page with the curves of a run, from its journal alone."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from clickmill.train import durable
+from clickmill.train.chart import Line, chart
+from clickmill.train.journal import read_journal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
+<title>{title}</title><style>
+:root{{color-scheme:light dark;--line:#ddd;--soft:#666;--card:#f6f7f9;--page:#fff;--text:#1c1c1c}}
+@media(prefers-color-scheme:dark){{:root{{--line:#3a3a3a;--soft:#a0a0a0;--card:#222428;--page:#17181b;--text:#eaeaea}}}}
+body{{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1520px;padding:0 1.5rem;background:var(--page);color:var(--text)}}
+h1{{font-size:1.5rem;margin:0 0 .2rem}}h2{{font-size:1.1rem;margin:2rem 0 .6rem}}p.soft{{color:var(--soft);margin:0 0 1.2rem}}
+.cards{{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:.8rem}}
+.card{{background:var(--card);border-radius:8px;padding:.7rem .9rem}}.card b{{display:block;font-size:1.35rem}}
+.card span{{color:var(--soft);font-size:.85rem}}
+.charts{{display:grid;grid-template-columns:repeat(auto-fit,minmax(480px,1fr));gap:1rem;margin-top:1.2rem}}
+.charts figure{{margin:0;border:1px solid var(--line);border-radius:8px;padding:.6rem}}
+table{{border-collapse:collapse;font-variant-numeric:tabular-nums}}
+th,td{{padding:.3rem .8rem;border-bottom:1px solid var(--line);text-align:right}}th:first-child,td:first-child{{text-align:left}}
+</style></head><body>
+<h1>{title}</h1><p class="soft">{subtitle}</p>
+<div class="cards">{cards}</div><div class="charts">{charts}</div>
+<h2>Passes</h2>{passes}{notes}
+</body></html>
+"""
+
+
+def write_report(run_folder: Path, out: Path | None = None) -> Path:
+    """Write the page of a run and return its path; `report.html` in the run's folder by default."""
+    events = list(read_journal(run_folder))
+    target = out or run_folder / "report.html"
+    durable.replace_file(target, render(events, run_folder.name).encode())
+    return target
+
+
+def training_curve(run_folder: Path) -> str:
+    """SVG of the AUC (or the loss, where there is no AUC) of a run."""
+    events = list(read_journal(run_folder))
+    return _charts(events)[0]
+
+
+def render(events: list[dict[str, Any]], name: str) -> str:
+    """HTML text of the page."""
+    start: dict[str, Any] = next((e for e in events if e["event"] == "run_start"), {})
+    ends = [e for e in events if e["event"] == "pass_end"]
+    notes = [e["text"] for e in events if e["event"] == "note"]
+    subtitle = (
+        f"model {start.get('model', '?')}, {start.get('num_parameters', 0):,} dense parameters, "
+        f"{start.get('num_workers', 1)} workers"
+    )
+    return _PAGE.format(
+        title=escape(f"Run {name}"),
+        subtitle=escape(subtitle),
+        cards="".join(_cards(events, ends)),
+        charts="".join(f"<figure>{svg}</figure>" for svg in _charts(events)),
+        passes=_pass_table(ends),
+        notes=("<h2>Notes</h2><ul>" + "".join(f"<li>{escape(n)}</li>" for n in notes) + "</ul>")
+        if notes
+        else "",
+    )
+
+
+def _cards(events: list[dict[str, Any]], ends: list[dict[str, Any]]) -> list[str]:
+    intervals = [e for e in events if e["event"] == "interval"]
+    cards = [("passes", str(len(ends)))]
+    if ends:
+        last = ends[-1]
+        best = max((e["validation"].get("auc", 0.0) for e in ends), default=0.0)
+        cards.append(("samples in a pass", f"{last['samples']:,}"))
+        cards.append(("train AUC, last pass", f"{last['train'].get('auc', float('nan')):.5f}"))
+        if best:
+            cards.append(("best validation AUC", f"{best:.5f}"))
+        cards.append(("samples per second", f"{last['samples'] / max(last['seconds'], 1e-9):,.0f}"))
+        for table, rows in last["table_rows"].items():
+            cards.append((f"rows in table {table}", f"{rows:,}"))
+        cards.append(("bad lines", f"{last['bad_lines']:,}"))
+    elif intervals:
+        cards.append(("samples so far", f"{intervals[-1]['samples']:,}"))
+    return [
+        f'<div class="card"><b>{escape(value)}</b><span>{escape(label)}</span></div>'
+        for label, value in cards
+    ]
+
+
+def _charts(events: list[dict[str, Any]]) -> list[str]:
+    intervals = [e for e in events if e["event"] == "interval"]
+    ends = [e for e in events if e["event"] == "pass_end"]
+
+    def metric(name: str) -> list[tuple[float, float]]:
+        return [(e["step"], e["metrics"][name]) for e in intervals if name in e["metrics"]]
+
+    def validation(name: str) -> list[tuple[float, float]]:
+        return [(e["step"], e["validation"][name]) for e in ends if name in e["validation"]]
+
+    def field(name: str) -> list[tuple[float, float]]:
+        return [(e["step"], e[name]) for e in intervals]
+
+    charts = [
+        chart(
+            "AUC",
+            [
+                Line("train", metric("auc")),
+                Line("last 20 batches", metric("batch_auc")),
+                Line("validation", validation("auc"), is_marked=True),
+            ],
+            x_label="step",
+        ),
+        chart(
+            "Log loss",
+            [
+                Line("batch", field("loss")),
+                Line("train", metric("logloss")),
+                Line("validation", validation("logloss"), is_marked=True),
+            ],
+            x_label="step",
+        ),
+        chart(
+            "Error (RMSE)",
+            [Line("train", metric("rmse")), Line("validation", validation("rmse"), is_marked=True)],
+            x_label="step",
+        ),
+        chart(
+            "Calibration: clicks / predicted clicks",
+            [Line("train", metric("copc")), Line("validation", validation("copc"), is_marked=True)],
+            x_label="step",
+        ),
+        chart("Samples per second", [Line("", field("samples_per_second")[1:])], x_label="step"),
+        chart("Learning rate", [Line("", field("learning_rate"))], x_label="step"),
+    ]
+    return [svg for svg in charts if svg]
+
+
+def _pass_table(ends: list[dict[str, Any]]) -> str:
+    if not ends:
+        return "<p>No pass has ended yet.</p>"
+    names = [name for name in ends[0]["train"] if name != "count"]
+    head = "".join(f"<th>train {escape(name)}</th>" for name in names)
+    has_validation = bool(ends[0]["validation"])
+    if has_validation:
+        head += "".join(f"<th>validation {escape(name)}</th>" for name in names)
+    rows = []
+    for end in ends:
+        cells = [_cell(end["train"].get(name)) for name in names]
+        if has_validation:
+            cells += [_cell(end["validation"].get(name)) for name in names]
+        rows.append(f"<tr><td>{end['pass_number']}</td><td>{end['seconds']:.1f}</td>{''.join(cells)}</tr>")
+    return f'<div style="overflow-x:auto"><table><tr><th>pass</th><th>seconds</th>{head}</tr>{"".join(rows)}</table></div>'
+
+
+def _cell(value: float | None) -> str:
+    return "<td></td>" if value is None else f"<td>{value:.5f}</td>"
