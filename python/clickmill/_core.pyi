@@ -1,7 +1,7 @@
 from _typeshed import Incomplete
-from typing import SupportsIndex, final
+from typing import Any, SupportsIndex, final
 
-__all__ = ["BinaryMetrics", "ExactAuc", "GroupAuc", "RegressionMetrics", "Schema"]
+__all__ = ["BinaryMetrics", "ExactAuc", "GroupAuc", "RegressionMetrics", "Schema", "exchange_names", "keep_freed_memory", "synth"]
 
 @final
 class BinaryMetrics:
@@ -10,7 +10,7 @@ class BinaryMetrics:
     """
     def __new__(cls, /, thresholds: SupportsIndex | None = None, window: SupportsIndex = 20) -> BinaryMetrics:
         """
-        `thresholds`: uniform buckets as in the seeds (4096); none: finer ones where scores of click models are.
+        `thresholds`: uniform buckets as in the seeds (4096); none: buckets that are finer near 0 and 1.
         `window`: how many batches `batch_auc` looks back.
         """
     def auc(self, /) -> float:
@@ -60,9 +60,7 @@ class ExactAuc:
     def merge(self, /, other: ExactAuc) -> None: ...
     def reset(self, /) -> None: ...
     def state(self, /) -> bytes: ...
-    def update(
-        self, /, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None
-    ) -> None: ...
+    def update(self, /, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None) -> None: ...
 
 @final
 class GroupAuc:
@@ -84,9 +82,7 @@ class GroupAuc:
         """
     def reset(self, /) -> None: ...
     def state(self, /) -> bytes: ...
-    def update(
-        self, /, groups: Incomplete, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None
-    ) -> None: ...
+    def update(self, /, groups: Incomplete, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None) -> None: ...
 
 @final
 class RegressionMetrics:
@@ -105,9 +101,7 @@ class RegressionMetrics:
         """
     def reset(self, /) -> None: ...
     def state(self, /) -> bytes: ...
-    def update(
-        self, /, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None
-    ) -> None: ...
+    def update(self, /, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None) -> None: ...
 
 @final
 class Schema:
@@ -125,3 +119,24 @@ class Schema:
         Total width of the dense slots.
         """
     def to_json(self, /) -> str: ...
+
+def exchange_names(left: str, right: str) -> None:
+    """
+    Swap two names of one file system in one step: neither is ever absent.
+    """
+
+def keep_freed_memory() -> bool:
+    """
+    Keep freed activations in the process instead of mapping them anew each step.
+
+    By default glibc gives blocks above 128 KiB back to the kernel when they are freed; a training step
+    then spends a good part of its time in page faults. Returns whether the settings were taken.
+    """
+
+def synth(config_json: str, progress: Any | None = None) -> str:
+    """
+    Write a made-up Criteo-like log with a known best AUC; returns the report as JSON.
+
+    `progress(rows_done, rows_total)` is called after each block of rows; what it raises stops the work,
+    leaves no file behind and is raised here.
+    """

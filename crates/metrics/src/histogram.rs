@@ -1,5 +1,7 @@
 //! Weight of negatives and positives per bucket, and what can be read off them.
 
+use std::ops::Range;
+
 use crate::state::{Reader, Writer};
 use crate::{Error, Spacing};
 
@@ -9,33 +11,59 @@ const MAX_SPAN: f64 = 0.01;
 const RELATIVE_ERROR_BOUND: f64 = 0.05;
 
 /// Sums of whole weights are exact up to 2^53, and so is every order of merging them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Histogram {
     /// Weight of negatives, weight of positives.
     buckets: Vec<[f64; 2]>,
+    /// Buckets outside were never touched. Scores of a model lie in a small part of a large histogram, whose
+    /// other pages are then neither read nor even mapped.
+    touched: Range<usize>,
+}
+
+/// A sample of weight zero touches a bucket and changes nothing.
+impl PartialEq for Histogram {
+    fn eq(&self, other: &Self) -> bool {
+        self.buckets == other.buckets
+    }
 }
 
 impl Histogram {
     pub(crate) fn new(num_buckets: usize) -> Self {
         Self {
             buckets: vec![[0.0; 2]; num_buckets],
+            touched: num_buckets..0,
         }
     }
 
     #[inline]
     pub(crate) fn add(&mut self, bucket: u32, is_positive: bool, weight: f64) {
-        self.buckets[bucket as usize][usize::from(is_positive)] += weight;
+        let bucket = bucket as usize;
+        self.buckets[bucket][usize::from(is_positive)] += weight;
+        self.touch(bucket..bucket + 1);
+    }
+
+    #[inline]
+    fn touch(&mut self, buckets: Range<usize>) {
+        self.touched.start = self.touched.start.min(buckets.start);
+        self.touched.end = self.touched.end.max(buckets.end);
+    }
+
+    fn filled(&self) -> &[[f64; 2]] {
+        self.buckets.get(self.touched.clone()).unwrap_or(&[])
     }
 
     pub(crate) fn merge(&mut self, other: &Self) {
-        for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
+        let first = other.touched.start;
+        for (bucket, theirs) in other.filled().iter().enumerate() {
+            let mine = &mut self.buckets[first + bucket];
             mine[0] += theirs[0];
             mine[1] += theirs[1];
         }
+        self.touch(other.touched.clone());
     }
 
     pub(crate) fn clear(&mut self) {
-        self.buckets.fill([0.0; 2]);
+        *self = Self::new(self.buckets.len());
     }
 
     /// Area under the ROC curve by trapezoids; 0.5 when a class is empty, as the seeds have it.
@@ -43,7 +71,7 @@ impl Histogram {
         let mut negatives = 0.0;
         let mut positives = 0.0;
         let mut area = 0.0;
-        for &[negative, positive] in &self.buckets {
+        for &[negative, positive] in self.filled() {
             area += positive * (negatives + 0.5 * negative);
             negatives += negative;
             positives += positive;
@@ -64,11 +92,11 @@ impl Histogram {
         let mut run_start = f64::NEG_INFINITY;
         let (mut shows, mut predicted, mut clicks) = (0.0, 0.0, 0.0);
         let (mut error_sum, mut error_weight) = (0.0, 0.0);
-        for (bucket, &[negative, positive]) in self.buckets.iter().enumerate() {
+        for (index, &[negative, positive]) in self.filled().iter().enumerate() {
             if negative + positive == 0.0 {
                 continue;
             }
-            let rate = spacing.middle(bucket as u32);
+            let rate = spacing.middle((self.touched.start + index) as u32);
             if rate - run_start > MAX_SPAN {
                 run_start = rate;
                 (shows, predicted, clicks) = (0.0, 0.0, 0.0);
@@ -93,15 +121,14 @@ impl Histogram {
 
     /// Non-empty buckets only: most of a histogram is zero.
     pub(crate) fn write(&self, out: &mut Writer) {
-        let filled = || {
-            self.buckets
-                .iter()
-                .enumerate()
-                .filter(|(_, pair)| pair[0] + pair[1] > 0.0)
+        let first = self.touched.start;
+        let not_empty = || {
+            let buckets = self.filled().iter().enumerate();
+            buckets.filter(|(_, pair)| pair[0] + pair[1] > 0.0)
         };
-        out.u64(filled().count() as u64);
-        for (bucket, pair) in filled() {
-            out.u32(bucket as u32);
+        out.u64(not_empty().count() as u64);
+        for (bucket, pair) in not_empty() {
+            out.u32((first + bucket) as u32);
             out.f64(pair[0]);
             out.f64(pair[1]);
         }
@@ -110,12 +137,12 @@ impl Histogram {
     pub(crate) fn read(input: &mut Reader<'_>, num_buckets: usize) -> Result<Self, Error> {
         let mut histogram = Self::new(num_buckets);
         for _ in 0..input.u64()? {
-            let bucket = input.u32()? as usize;
-            let pair = [input.f64()?, input.f64()?];
-            match histogram.buckets.get_mut(bucket) {
-                Some(place) => *place = pair,
-                None => return Err(input.error("bucket outside the histogram")),
+            let bucket = input.u32()?;
+            if bucket as usize >= num_buckets {
+                return Err(input.error("bucket outside the histogram"));
             }
+            histogram.add(bucket, false, input.f64()?);
+            histogram.add(bucket, true, input.f64()?);
         }
         Ok(histogram)
     }

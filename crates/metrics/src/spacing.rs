@@ -2,13 +2,13 @@
 //!
 //! Uniform buckets waste almost all of themselves on click logs, where scores lie near 0.01. The default
 //! spacing is fine where probabilities are: it takes the exponent and the upper bits of the mantissa of the
-//! smaller of `p` and `1 - p`, so that every bucket is at most 1/2048 of its distance to the nearer end. That
+//! smaller of `p` and `1 - p`, so that every bucket is at most 1/8192 of its distance to the nearer end. That
 //! is nearly a logit scale, for the price of a shift.
 
 use crate::Error;
 
 /// Bits of the mantissa that tell buckets apart.
-const MANTISSA_BITS: u32 = 11;
+const MANTISSA_BITS: u32 = 13;
 const SHIFT: u32 = f32::MANTISSA_DIGITS - 1 - MANTISSA_BITS;
 /// 2^-24: nearer to 1 an f32 cannot come, nearer to 0 all scores share a bucket.
 const NEAREST: f32 = 1.0 / 16_777_216.0;
@@ -20,7 +20,7 @@ const MAX_THRESHOLDS: u32 = 1 << 24;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Spacing {
-    /// Nearly logarithmic towards both ends; 94 209 buckets.
+    /// Nearly logarithmic towards both ends; 376 833 buckets.
     #[default]
     Logit,
     /// `thresholds + 1` buckets, the bucket of `p` is `floor(p * thresholds)`; the seeds use 4096.
@@ -99,7 +99,7 @@ mod tests {
             Spacing::Logit.bucket(1.0) as usize,
             Spacing::Logit.num_buckets() - 1
         );
-        assert_eq!(Spacing::Logit.num_buckets(), 94_209);
+        assert_eq!(Spacing::Logit.num_buckets(), 376_833);
         assert_eq!(Spacing::Uniform { thresholds: 4096 }.bucket(1.0), 4096);
     }
 
@@ -123,7 +123,7 @@ mod tests {
         fn a_bucket_is_narrow(score in 1e-6_f32..=0.999_999) {
             let middle = Spacing::Logit.middle(Spacing::Logit.bucket(score));
             let distance = f64::from(score).min(1.0 - f64::from(score));
-            prop_assert!((middle - f64::from(score)).abs() <= distance / 2048.0);
+            prop_assert!((middle - f64::from(score)).abs() <= distance / 8192.0);
         }
     }
 }

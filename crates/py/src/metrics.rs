@@ -49,7 +49,7 @@ pub(crate) struct BinaryMetrics {
 
 #[pymethods]
 impl BinaryMetrics {
-    /// `thresholds`: uniform buckets as in the seeds (4096); none: finer ones where scores of click models are.
+    /// `thresholds`: uniform buckets as in the seeds (4096); none: buckets that are finer near 0 and 1.
     /// `window`: how many batches `batch_auc` looks back.
     #[new]
     #[pyo3(signature = (thresholds=None, window=20))]

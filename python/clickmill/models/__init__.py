@@ -20,7 +20,4 @@ BUILT_IN: Final[dict[str, tuple[str, str]]] = {
 }
 """Name in a configuration: module and class."""
 
-PADDLEREC_NAMES: Final[dict[str, str]] = {"logistic_regression": "lr", "wide&deep": "wide_deep"}
-"""Names that PaddleRec gives to some of them."""
-
-__all__ = ["BUILT_IN", "PADDLEREC_NAMES"]
+__all__ = ["BUILT_IN"]

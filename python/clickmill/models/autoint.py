@@ -6,19 +6,21 @@ With `fc_sizes` it is the paper's AutoInt+, which has a network beside the atten
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from clickmill import nn
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 class AutoInt(nn.Model):
     """Self-attention among fields, and an MLP beside it where `fc_sizes` has layers.
 
-    num_attention_layers (2), num_heads (2), head_dim (16), scaled_attention (false), fc_sizes ([]), dropout (0),
-    sparse_feature_dim (9).
+    num_attention_layers (2), num_heads (2), head_dim (16), scaled_attention (false), fc_sizes ([]),
+    dropout (0), sparse_feature_dim (9).
     """
 
     def __init__(self, inputs: nn.Inputs, hyper: Mapping[str, Any]) -> None:

@@ -6,12 +6,14 @@ Systems", WWW 2021.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from clickmill import nn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class DeepCross(nn.Model):

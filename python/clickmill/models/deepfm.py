@@ -5,12 +5,14 @@ Guo et al., "DeepFM: A Factorization-Machine based Neural Network for CTR Predic
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from clickmill import nn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import torch
 
 
 class DeepFM(nn.Model):

@@ -6,20 +6,23 @@ Zhou et al., "Deep Interest Network for Click-Through Rate Prediction", KDD 2018
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from clickmill import nn
 from clickmill.errors import ConfigError
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 class DeepInterest(nn.Model):
     """All pooled rows and dense features, and one interest vector per behaviour, through an MLP.
 
-    sequence_slot and target_slot (required; lists of equal length for several behaviours), attention_sizes ([80, 40]),
-    normalise_attention (false), fc_sizes ([400, 400, 400]), dropout (0), batch_norm (false), sparse_feature_dim (9).
+    sequence_slot and target_slot (required; lists of equal length for several behaviours),
+    attention_sizes ([80, 40]), normalise_attention (false), fc_sizes ([400, 400, 400]), dropout (0),
+    batch_norm (false), sparse_feature_dim (9).
     """
 
     def __init__(self, inputs: nn.Inputs, hyper: Mapping[str, Any]) -> None:
@@ -60,7 +63,7 @@ class DeepInterest(nn.Model):
 def _check(table: nn.TableInputs, sequences: tuple[str, ...], targets: tuple[str, ...]) -> None:
     if not sequences or len(sequences) != len(targets):
         raise ConfigError(
-            "the model `din` needs hyper_parameters.sequence_slot and target_slot, as many of one as of the other"
+            "the model `din` needs hyper_parameters.sequence_slot and target_slot, as many of each"
         )
     for slot in sequences:
         if slot not in table.sequences:

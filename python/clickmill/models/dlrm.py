@@ -5,14 +5,16 @@ Naumov et al., "Deep Learning Recommendation Model for Personalization and Recom
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from clickmill import nn
 from clickmill.errors import ConfigError
 from clickmill.nn.fields import refuse_sequences
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class DLRM(nn.Model):

@@ -1,17 +1,19 @@
 """The seeds' click network: embeddings and dense features, side by side, into fully connected layers.
 
-The demo of the seeds has 400-400-400; PaddleRec's `rank/dnn` is `fc_sizes: [512, 256, 128, 32]`. Their two-way
-softmax is here one logit, the difference of the two.
+The demo of the seeds has 400-400-400; PaddleRec's `rank/dnn` is `fc_sizes: [512, 256, 128, 32]`. Their
+two-way softmax is here one logit, the difference of the two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from clickmill import nn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import torch
 
 
 class DeepNetwork(nn.Model):

@@ -5,21 +5,23 @@ Mao et al., "FinalMLP: An Enhanced Two-Stream MLP Model for CTR Prediction", AAA
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from clickmill import nn
 from clickmill.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import torch
 
 
 class FinalMLP(nn.Model):
     """Two gated streams and their bilinear fusion; dense features are fields too.
 
-    fc_sizes ([400, 400, 400]) and second_fc_sizes ([400]) of the streams, num_heads (10) of the fusion, gate_sizes
-    ([64]), first_gate_slots and second_gate_slots (none: a learnt context), dropout (0), batch_norm (false),
-    sparse_feature_dim (9).
+    fc_sizes ([400, 400, 400]) and second_fc_sizes ([400]) of the streams, num_heads (10) of the fusion,
+    gate_sizes ([64]), first_gate_slots and second_gate_slots (none: a learnt context), dropout (0),
+    batch_norm (false), sparse_feature_dim (9).
     """
 
     def __init__(self, inputs: nn.Inputs, hyper: Mapping[str, Any]) -> None:

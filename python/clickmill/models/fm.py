@@ -5,12 +5,14 @@ Rendle, "Factorization Machines", ICDM 2010.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from clickmill import nn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import torch
 
 
 class FactorisationMachine(nn.Model):

@@ -5,13 +5,15 @@ McMahan et al., "Ad Click Prediction: a View from the Trenches", KDD 2013.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from clickmill import nn
 from clickmill.nn.fields import refuse_sequences
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import torch
 
 
 class LogisticRegression(nn.Model):

@@ -1,14 +1,14 @@
 """Two towers: a user and a film each become a vector, and their cosine says how much the one likes the other.
 
-The MovieLens demo of 2016 (`demo/recommendation`). Labels are stars, 1 to 5; the network works on `stars * 2 - 5` and
-so does the loss, the mean squared error there, which makes sqrt(loss) / 2 the error in stars. `predict` gives stars,
-so that the RMSE is that error directly. The demo's vectors were 256 wide: `sparse_feature_dim: 256`.
+The MovieLens demo of 2016 (`demo/recommendation`). The network and its loss, the mean squared error, work on
+`stars * 2 - 5`, which makes sqrt(loss) / 2 the error in stars. By default the label has that scale already,
+and so has the prediction; with `label: stars` both are stars, and the RMSE is the error in stars directly.
+The demo's vectors were 256 wide: `sparse_feature_dim: 256`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 
@@ -16,12 +16,16 @@ from clickmill import nn
 from clickmill.errors import ConfigError
 from clickmill.nn.fields import refuse_sequences
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 
 class TwoTower(nn.Model):
     """Every slot through a layer of its own, a fusion layer per tower, the cosine times a scale.
 
     user_slots (user_id gender age occupation), item_slots (movie_id title genres), fusion_size (256),
-    similarity_scale (5), title_context (5, window over a sequence), sparse_feature_dim (32).
+    similarity_scale (5), title_context (5, window over a sequence), label (scaled, or stars),
+    sparse_feature_dim (32).
     """
 
     task: ClassVar[Literal["binary", "regression"]] = "regression"
@@ -36,6 +40,7 @@ class TwoTower(nn.Model):
         self.user = _Tower(inputs, "user_slots", users, size, context)
         self.item = _Tower(inputs, "item_slots", items, size, context)
         self.scale = read.number("similarity_scale", 5.0)
+        self.is_in_stars = read.choice("label", "scaled", ("scaled", "stars")) == "stars"
 
     @classmethod
     def tables(cls, hyper: Mapping[str, Any]) -> tuple[nn.TableRequest, ...]:
@@ -51,12 +56,13 @@ class TwoTower(nn.Model):
         self, logit_B: torch.Tensor, label_B: torch.Tensor, weight_B: torch.Tensor | None = None
     ) -> torch.Tensor:
         """Mean squared error on `stars * 2 - 5`."""
-        error_B = (logit_B.float() - (label_B * 2.0 - 5.0)).square()
+        target_B = label_B * 2.0 - 5.0 if self.is_in_stars else label_B
+        error_B = (logit_B.float() - target_B).square()
         return (error_B if weight_B is None else error_B * weight_B).mean()
 
     def predict(self, logit_B: torch.Tensor) -> torch.Tensor:
-        """Stars."""
-        return (logit_B.float() + 5.0) / 2.0
+        """In the scale of the label."""
+        return (logit_B.float() + 5.0) / 2.0 if self.is_in_stars else logit_B.float()
 
 
 class _Tower(torch.nn.Module):

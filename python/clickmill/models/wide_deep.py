@@ -1,17 +1,19 @@
 """Wide & Deep: a linear model that remembers beside a network that generalises.
 
-Cheng et al., "Wide & Deep Learning for Recommender Systems", DLRS 2016. As there, the wide part is best trained
-with FTRL, which the model suggests for its table; give it crosses of slots to remember.
+Cheng et al., "Wide & Deep Learning for Recommender Systems", DLRS 2016. As there, the wide part is best
+trained with FTRL, which the model suggests for its table; give it crosses of slots to remember.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from clickmill import nn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import torch
 
 
 class WideDeep(nn.Model):

@@ -1,18 +1,20 @@
 """xDeepFM: explicit interactions of bounded degree, vector by vector, beside a network.
 
-Lian et al., "xDeepFM: Combining Explicit and Implicit Feature Interactions for Recommender Systems", KDD 2018.
-The interaction network is the costly part: its time grows with fields squared times `cin_sizes`.
+Lian et al., "xDeepFM: Combining Explicit and Implicit Feature Interactions for Recommender Systems",
+KDD 2018. The interaction network is the costly part: its time grows with fields squared times `cin_sizes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from clickmill import nn
 from clickmill.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import torch
 
 
 class XDeepFM(nn.Model):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence as Sizes
+import itertools
+from typing import TYPE_CHECKING
 
 import torch
 
-from clickmill.nn.inputs import Sequence
 from clickmill.nn.mlp import linear
 from clickmill.nn.sequence import sequence_mask
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence as Sizes
+
+    from clickmill.nn.inputs import Sequence
 
 
 class FieldAttention(torch.nn.Module):
@@ -41,8 +46,8 @@ class ActivationUnit(torch.nn.Module):
     """DIN: how much each item of a behaviour matters to the target, and their sum with these weights.
 
     The weights come from a small network on the item, the target and their product. They are not normalised
-    unless asked: their sum is the strength of the interest. The paper's fourth input, the difference, adds nothing
-    that a linear map of item and target cannot do.
+    unless asked: their sum is the strength of the interest. The paper's fourth input, the difference, adds
+    nothing that a linear map of item and target cannot do.
     """
 
     def __init__(self, dim: int, sizes: Sizes[int], *, is_normalised: bool = False) -> None:
@@ -51,7 +56,7 @@ class ActivationUnit(torch.nn.Module):
         self.of_target = linear(dim, sizes[0], init="xavier")
         self.of_item = linear(2 * dim, sizes[0], init="xavier", bias=False)
         rest: list[torch.nn.Module] = [torch.nn.PReLU()]
-        for num_in, num_out in zip(sizes[:-1], sizes[1:], strict=True):
+        for num_in, num_out in itertools.pairwise(sizes):
             rest += [linear(num_in, num_out, init="xavier"), torch.nn.PReLU()]
         self.rest = torch.nn.Sequential(*rest, linear(sizes[-1], 1, init="xavier"))
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 
 from clickmill.nn.mlp import linear
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class CompressedInteraction(torch.nn.Module):

@@ -25,8 +25,8 @@ class CrossNetwork(torch.nn.Module):
 class LowRankCrossNetwork(torch.nn.Module):
     """DCN-V2 with a gated mixture of low-rank experts in place of each matrix.
 
-    Expert e of a layer computes x_0 * (U_e tanh(C_e tanh(V_e^T x)) + b); a softmax gate of x weighs the experts.
-    All experts of a layer are computed in one batched product.
+    Expert e of a layer computes x_0 * (U_e tanh(C_e tanh(V_e^T x)) + b); a softmax gate of x weighs the
+    experts. All experts of a layer are computed in one batched product.
     """
 
     def __init__(self, width: int, num_layers: int, *, rank: int, num_experts: int) -> None:

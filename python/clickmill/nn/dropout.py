@@ -1,8 +1,8 @@
 """Dropout whose masks depend on the batch and on nothing else.
 
 `torch.nn.Dropout` draws from one generator per process: with several worker threads, or after a resume, the
-masks of a batch would depend on who drew before. Here the trainer calls `seed_batch` before each forward pass,
-and all dropout layers of that pass draw, in order, from a generator of the calling thread seeded with it.
+masks of a batch would depend on who drew before. Here the trainer calls `seed_batch` before each forward
+pass, and all dropout layers of that pass draw, in order, from a generator of that thread seeded with it.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def replace_dropout(model: torch.nn.Module) -> int:
             elif isinstance(child, torch.nn.modules.dropout._DropoutNd):
                 place = f"{path}.{name}" if path else name
                 raise ConfigError(
-                    f"`{place}` is a torch.nn.{type(child).__name__}, whose masks would differ after a resume",
+                    f"`{place}` is a torch.nn.{type(child).__name__}, whose masks a resume would change",
                     hint="use clickmill.nn.Dropout",
                 )
     return replaced

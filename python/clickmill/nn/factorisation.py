@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 
 from clickmill.errors import ConfigError
-from clickmill.nn.inputs import Features, Inputs
 from clickmill.nn.model import WIDE
+
+if TYPE_CHECKING:
+    from clickmill.nn.inputs import Features, Inputs
 
 
 class FirstOrder(torch.nn.Module):

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 import torch
 
 from clickmill.errors import ConfigError
-from clickmill.nn.inputs import Features, Inputs
 from clickmill.nn.model import EMBEDDING, WIDE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from clickmill.nn.inputs import Features, Inputs
 
 
 def refuse_sequences(inputs: Inputs, *, known: Collection[str] = ()) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import torch
 
 from clickmill.nn.mlp import MLP, linear
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class FieldGate(torch.nn.Module):
@@ -25,6 +28,7 @@ class FieldGate(torch.nn.Module):
 
     def forward(self, x_BW: torch.Tensor, fields_BND: torch.Tensor) -> torch.Tensor:
         """Same shape as `x_BW`."""
+        context: torch.Tensor
         if self.learnt is not None:
             context = self.learnt
         else:

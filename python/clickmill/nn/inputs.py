@@ -7,12 +7,18 @@ Shape letters, in this package and in `clickmill.models`:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
+
+from clickmill.schema.models import Init, UniformInit
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import torch
+
+
+_SMALL = UniformInit(scale=0.01)
 
 
 @dataclass(frozen=True)
@@ -22,9 +28,8 @@ class TableRequest:
     name: str
     dim: int
     """Width of a row."""
-    init: Literal["zeros", "uniform", "normal"] = "uniform"
-    scale: float = 0.01
-    """Half width of the uniform distribution, or standard deviation of the normal one."""
+    init: Init = _SMALL
+    """Distribution of the initial rows."""
     optimizer: Mapping[str, Any] | None = None
     """Suggested optimizer in the words of `hyper_parameters.optimizer`; none: that of the run."""
     slots: tuple[str, ...] | None = None
@@ -54,16 +59,16 @@ class Inputs:
 class Sequence:
     """Rows of a slot that is not pooled."""
 
-    values_BLD: torch.Tensor  # noqa: N815
+    values_BLD: torch.Tensor
     """Padded after the end of each sequence; what the padding holds means nothing."""
-    lengths_B: torch.Tensor  # noqa: N815
+    lengths_B: torch.Tensor
 
 
 @dataclass(frozen=True)
 class Features:
     """One batch, as a model sees it."""
 
-    dense_BF: torch.Tensor  # noqa: N815
+    dense_BF: torch.Tensor
     pooled: Mapping[str, torch.Tensor]
     """Per table: pooled_BSD, one row per sample and pooled slot."""
     sequences: Mapping[tuple[str, str], Sequence] = field(default_factory=dict)

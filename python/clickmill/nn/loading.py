@@ -1,4 +1,4 @@
-"""From the `model` of a phase to a class: a built-in name, a user's `model.py`, or a PaddleRec module name."""
+"""From the `model` of a phase to a class: a built-in name, a user's `model.py`, or a PaddleRec module."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ import hashlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from typing import TYPE_CHECKING
 
+from clickmill.config.builtin import builtin_model
 from clickmill.errors import ConfigError
-from clickmill.models import BUILT_IN, PADDLEREC_NAMES
+from clickmill.models import BUILT_IN
 from clickmill.nn.model import Model
 
-_PADDLEREC = "paddlerec.models."
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+_DOTTED_PREFIXES = ("paddlerec.models.", "clickmill.models.")
 
 
 def load_model_class(spec: str, workspace: Path | None = None) -> type[Model]:
@@ -25,17 +29,18 @@ def load_model_class(spec: str, workspace: Path | None = None) -> type[Model]:
     `dnn`: a built-in model. `path/to/model.py`: the class `Model` of that file, relative to `workspace`.
     `paddlerec.models.<task>.<name>`, with or without `/model.py`: the built-in model of that name.
     """
-    if spec.startswith(_PADDLEREC):
-        name = spec.removesuffix("/model.py").rpartition(".")[2].lower()
-        return _built_in(PADDLEREC_NAMES.get(name, name), spec)
+    dotted = spec.removesuffix("/model.py")
+    if spec.startswith(_DOTTED_PREFIXES):
+        return _built_in(dotted)
     if spec.endswith(".py") or "/" in spec:
         return _from_file((workspace or Path()) / spec)
-    return _built_in(spec, spec)
+    return _built_in(spec)
 
 
-def _built_in(name: str, spec: str) -> type[Model]:
-    if name not in BUILT_IN:
-        near = difflib.get_close_matches(name, BUILT_IN, n=1)
+def _built_in(spec: str) -> type[Model]:
+    name = builtin_model(spec)
+    if name is None:
+        near = difflib.get_close_matches(spec.rpartition(".")[2], BUILT_IN, n=1)
         hint = (
             f"did you mean `{near[0]}`?" if near else "a model of your own is named by its path, `model.py`"
         )
@@ -66,7 +71,8 @@ def _execute(path: Path) -> ModuleType:
     """Run the file under a name of its own, so that two workspaces can both have a `model.py`."""
     name = "clickmill_user_" + hashlib.sha256(str(path).encode()).hexdigest()[:16]
     module_spec = importlib.util.spec_from_file_location(name, path)
-    assert module_spec is not None and module_spec.loader is not None, "a .py file always has a loader"
+    assert module_spec is not None, "a .py file always has a loader"
+    assert module_spec.loader is not None, "a .py file always has a loader"
     module = importlib.util.module_from_spec(module_spec)
     with _siblings_importable(path.parent):
         sys.modules[name] = module

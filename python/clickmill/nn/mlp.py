@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 
 from clickmill.nn.dropout import Dropout
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 Init = Literal["normal", "xavier", "torch"]
 
 
 def linear(num_in: int, num_out: int, *, init: Init = "normal", bias: bool = True) -> torch.nn.Linear:
-    """A linear layer; `normal` is the seeds' N(0, 1/sqrt(fan_in)) with biases of zero, `torch` is torch's own."""
+    """A linear layer; `normal` is the seeds' N(0, 1/sqrt(fan_in)), biases zero; `torch` is torch's own."""
     layer = torch.nn.Linear(num_in, num_out, bias=bias)
     if init == "normal":
         torch.nn.init.normal_(layer.weight, std=num_in**-0.5)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from torch.nn import functional
 
 from clickmill.nn.hyper import Hyper
 from clickmill.nn.inputs import Features, Inputs, TableRequest
+from clickmill.schema.models import UniformInit, ZerosInit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 EMBEDDING = "embedding"
 """Table of the vectors that most models look up."""
@@ -23,24 +26,24 @@ def embedding_table(hyper: Mapping[str, Any], *, default_dim: int = 9) -> TableR
     return TableRequest(
         name=EMBEDDING,
         dim=read.integer("sparse_feature_dim", default_dim),
-        scale=read.number("sparse_init_scale", 0.01),
+        init=UniformInit(scale=read.number("sparse_init_scale", 0.01)),
     )
 
 
 def wide_table(optimizer: Mapping[str, Any] | None = None) -> TableRequest:
     """The table of first-order weights; they start at zero, so that an unknown sign says nothing."""
-    return TableRequest(name=WIDE, dim=1, init="zeros", scale=0.0, optimizer=optimizer)
+    return TableRequest(name=WIDE, dim=1, init=ZerosInit(), optimizer=optimizer)
 
 
 class Model(torch.nn.Module):
     """Turns a batch of features into one logit per sample.
 
-    A subclass builds its layers in `__init__` and computes in `forward`. It holds dense parameters only: rows of
-    tables come with the batch, already looked up and pooled, and the trainer takes their gradients back.
+    A subclass builds its layers in `__init__` and computes in `forward`. It holds dense parameters only: rows
+    of tables come with the batch, already looked up and pooled, and the trainer takes their gradients back.
     """
 
     task: ClassVar[Literal["binary", "regression"]] = "binary"
-    """Which metrics fit: `regression` where labels are any numbers and `predict` gives numbers of that kind."""
+    """Which metrics fit: `regression` where labels, and what `predict` gives, are any numbers."""
 
     def __init__(self, inputs: Inputs, hyper: Mapping[str, Any]) -> None:
         super().__init__()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 
-from clickmill.nn.inputs import Sequence
 from clickmill.nn.mlp import linear
+
+if TYPE_CHECKING:
+    from clickmill.nn.inputs import Sequence
 
 
 def sequence_mask(sequence: Sequence) -> torch.Tensor:
