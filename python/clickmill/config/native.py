@@ -56,12 +56,17 @@ def shuffle_config(dataset: DatasetConfig, seed: int) -> dict[str, Any]:
     return shuffle
 
 
-def table_config(spec: TableSpec, hyper: HyperParameters, optimizer: SparseOptimizer) -> dict[str, Any]:
-    """Object for `_core.Table`: the table's own settings, and the optimizer that was chosen for it."""
+def table_config(
+    spec: TableSpec, hyper: HyperParameters, optimizer: SparseOptimizer | None = None
+) -> dict[str, Any]:
+    """Object for `_core.Table`: the table's own settings over those of all tables.
+
+    `optimizer` is the one that was chosen for it, where the model had a say.
+    """
     own = hyper.tables.get(spec.name, TableOverrides())
     config: dict[str, Any] = {
         "spec": spec.model_dump(mode="json"),
-        "optimizer": table_optimizer(optimizer, weight_decay=hyper.reg),
+        "optimizer": table_optimizer(optimizer or own.optimizer or hyper.table_optimizer, weight_decay=hyper.reg),
         "statistics": own.statistics,
     }
     if own.bucket_bits is not None:
