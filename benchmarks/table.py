@@ -65,8 +65,8 @@ def main() -> None:
         sys.exit("error: no speed example was found")
     body = f"""{results.table(["example", "figure", "median", "lowest", "highest"], figures)}
 
-{arguments.repetitions} runs each, one thread, CPU time of that thread. Keys of `table_speed` are uniform over all
-rows, the hardest case for a cache."""
+{arguments.repetitions} runs each, one thread, CPU time of that thread. Keys of `table_speed` are uniform over
+all rows, the hardest case for a cache."""
     compiler = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=True).stdout
     versions = {"rustc": compiler.split()[1]}
     results.write("table", "Table: keys per second and bytes per key", body, versions, facts)
