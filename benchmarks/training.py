@@ -72,13 +72,13 @@ def main() -> None:
     figures = results.table(header, [row(name, found, base) for name, found in runs.items()])
     body = f"""{figures}
 
-Medians of {arguments.repetitions} alternating repetitions; a ratio is the median of the ratios within a repetition.
+Medians of {arguments.repetitions} alternating repetitions; a ratio is the median of the ratios within one.
 {arguments.rows} rows trained, {arguments.test_rows} held out; the true probability itself has AUC
 {test["bayes_auc"]:.4f} on the held-out rows.
 
-Time runs from opening the text to the last update. Imports, building the network and evaluation are not in it.
-clickmill reads the raw log (numbers, hexadecimal values) and hashes it; the other peers get the same samples
-ready-made, hashed and scaled."""
+Time runs from opening the text to the last update; imports, building the network and evaluation are not in
+it. clickmill reads the raw log (numbers, hexadecimal values) and hashes it; the other peers get the same
+samples ready-made, hashed and scaled."""
     found_versions = {"clickmill": build["version"], **versions(runs)}
     results.write("training", "Training: text file to last update", body, found_versions, facts)
 

@@ -1,7 +1,7 @@
 from _typeshed import Incomplete, SupportsGetItem
 from typing import Any, SupportsFloat, SupportsIndex, final
 
-__all__ = ["Batch", "BinaryMetrics", "DenseOptimizer", "ExactAuc", "GroupAuc", "Lookup", "Reader", "RegressionMetrics", "Schema", "Table", "build_info", "exchange_names", "keep_freed_memory", "synth"]
+__all__ = ["Batch", "BinaryMetrics", "DenseOptimizer", "ExactAuc", "GroupAuc", "GroupLayout", "Lookup", "Reader", "RegressionMetrics", "Schema", "Table", "build_info", "exchange_names", "keep_freed_memory", "synth"]
 
 @final
 class Batch:
@@ -159,6 +159,27 @@ class GroupAuc:
     def update(self, /, groups: Incomplete, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None) -> None: ...
 
 @final
+class GroupLayout:
+    """
+    A group of sparse slots that live in the same tables.
+    """
+    @property
+    def pooled(self, /) -> list[str]:
+        """
+        Names of the pooled slots, in the order of `Lookup.pool_batch`.
+        """
+    @property
+    def sequences(self, /) -> list[tuple[str, int]]:
+        """
+        Name and longest length of each slot that is not pooled.
+        """
+    @property
+    def tables(self, /) -> list[tuple[str, int]]:
+        """
+        Name and width of each table.
+        """
+
+@final
 class Lookup:
     """
     The rows of one batch, pulled from a table.
@@ -186,21 +207,41 @@ class Lookup:
         """
         Counts one show for each occurrence of a row, and the sample's label [B] as clicks; once a batch.
         """
+    def observe_batch(self, /) -> None:
+        """
+        Counts shows and clicks of the batch for its rows, where the table keeps them; once a batch.
+        """
     def pool(self, /, offsets: Incomplete, inverse: Incomplete, num_slots: SupportsIndex, slots: SupportsGetItem[int, tuple[SupportsIndex, str]], out: Incomplete, first_sample: SupportsIndex = 0) -> None:
         """
         Pools rows to `out` [B,P,D]; `slots` has (position in the group, "sum" | "mean" | "max") for each P.
+        """
+    def pool_batch(self, /, layout: GroupLayout, out: Incomplete) -> None:
+        """
+        Pools the rows of the batch to `out` [B,P,D], in the order of `layout.pooled`.
         """
     def sequence(self, /, offsets: Incomplete, inverse: Incomplete, num_slots: SupportsIndex, position: SupportsIndex, out: Incomplete, lengths: Incomplete, first_sample: SupportsIndex = 0) -> None:
         """
         Writes the rows of one slot to `out` [B,L,D], zeros behind the last, and their number to `lengths` [B].
         """
+    def sequence_batch(self, /, layout: GroupLayout, index: SupportsIndex, out: Incomplete, lengths: Incomplete) -> None:
+        """
+        Writes the rows of sequence `index` of the layout to `out` [B,L,D], and their number to `lengths` [B].
+        """
     def unpool(self, /, offsets: Incomplete, inverse: Incomplete, num_slots: SupportsIndex, slots: SupportsGetItem[int, tuple[SupportsIndex, str]], gradients: Incomplete, first_sample: SupportsIndex = 0) -> None:
         """
         Adds the gradients [B,P,D] of what `pool` gave.
         """
+    def unpool_batch(self, /, layout: GroupLayout, gradients: Incomplete) -> None:
+        """
+        Adds the gradients [B,P,D] of what `pool_batch` gave.
+        """
     def unsequence(self, /, offsets: Incomplete, inverse: Incomplete, num_slots: SupportsIndex, position: SupportsIndex, gradients: Incomplete, first_sample: SupportsIndex = 0) -> None:
         """
         Adds the gradients [B,L,D] of what `sequence` gave.
+        """
+    def unsequence_batch(self, /, layout: GroupLayout, index: SupportsIndex, gradients: Incomplete) -> None:
+        """
+        Adds the gradients [B,L,D] of what `sequence_batch` gave.
         """
     def values(self, /) -> Incomplete:
         """
@@ -259,6 +300,10 @@ class Schema:
         """
         Per group of sparse slots: positions of its tables, positions of its slots.
         """
+    def layout(self, /) -> list[GroupLayout]:
+        """
+        Per group of sparse slots: its tables and what becomes of its slots.
+        """
     @property
     def num_dense(self, /) -> int:
         """
@@ -295,6 +340,10 @@ class Table:
     def lookup(self, /, signs: Incomplete, train: bool) -> Lookup:
         """
         Pulls the rows of unique `signs` [U]. With `train`, admitted signs get a row and `apply` is possible.
+        """
+    def lookup_batch(self, /, batch: Batch, group: SupportsIndex, train: bool) -> Lookup:
+        """
+        Pulls the rows of the distinct signs of a group of `batch`; the lookup then speaks of that batch.
         """
     def peek(self, /, signs: Incomplete) -> Incomplete:
         """

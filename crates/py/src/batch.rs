@@ -20,7 +20,7 @@ impl Batch {
         }
     }
 
-    fn group(&self, index: usize) -> PyResult<&clickmill_samples::SignGroup> {
+    pub(crate) fn group(&self, index: usize) -> PyResult<&clickmill_samples::SignGroup> {
         let groups = &self.inner.groups;
         groups.get(index).ok_or_else(|| {
             PyIndexError::new_err(format!("group {index} of a batch with {} groups", groups.len()))

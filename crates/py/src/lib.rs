@@ -7,6 +7,7 @@ mod batch;
 mod build_info;
 mod dense;
 mod errors;
+mod layout;
 mod lookup;
 mod metrics;
 mod process;
@@ -25,6 +26,8 @@ mod _core {
     use crate::build_info::build_info;
     #[pymodule_export]
     use crate::dense::DenseOptimizer;
+    #[pymodule_export]
+    use crate::layout::GroupLayout;
     #[pymodule_export]
     use crate::lookup::Lookup;
     #[pymodule_export]

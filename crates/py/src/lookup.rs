@@ -4,6 +4,8 @@
 //! `offsets` [B*S+1] and `inverse` [N] are those of a batch's sign group. A call may cover only some
 //! samples, from `first_sample` on: as many as its array has.
 
+use std::sync::Arc;
+
 use clickmill_table::{Occurrences, PooledSlot};
 use clickmill_types::schema::Pooling;
 use numpy::{
@@ -14,11 +16,26 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::errors;
+use crate::layout::GroupLayout;
 
 /// The rows of one batch, pulled from a table.
 #[pyclass(frozen, module = "clickmill._core")]
 pub(crate) struct Lookup {
     pub(crate) inner: clickmill_table::Lookup,
+    /// The group of a batch that it was made for; absent for a lookup of plain signs.
+    pub(crate) source: Option<Source>,
+}
+
+/// A group of a batch, kept alive as long as its lookup.
+pub(crate) struct Source {
+    pub(crate) batch: Arc<clickmill_samples::Batch>,
+    pub(crate) group: usize,
+}
+
+impl Source {
+    pub(crate) fn group(&self) -> &clickmill_samples::SignGroup {
+        &self.batch.groups[self.group]
+    }
 }
 
 pub(crate) fn pooled_slots(slots: &[(usize, String)]) -> PyResult<Vec<PooledSlot>> {
@@ -62,6 +79,21 @@ impl Lookup {
             "the middle axis has {} elements for {num_pooled} pooled slots",
             shape[1]
         )))
+    }
+
+    /// Runs `work` on the batch that the lookup was made for.
+    fn with_batch<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl Send + FnOnce(&clickmill_table::Lookup, &Occurrences<'_>) -> Result<T, clickmill_table::Error>,
+    ) -> PyResult<T> {
+        let Some(source) = &self.source else {
+            return Err(PyValueError::new_err(
+                "this lookup was made for signs, not for a batch",
+            ));
+        };
+        let group = source.group();
+        self.with(py, &group.offsets, &group.inverse, group.num_slots, work)
     }
 
     /// Checks the occurrences and runs `work` on them, detached from the interpreter.
@@ -221,6 +253,86 @@ impl Lookup {
         let gradients = gradients.as_slice()?;
         py.detach(|| self.inner.add_gradients(gradients))
             .map_err(|error| errors::table(py, &error))
+    }
+
+    /// Pools the rows of the batch to `out` [B,P,D], in the order of `layout.pooled`.
+    fn pool_batch(
+        &self,
+        py: Python<'_>,
+        layout: &GroupLayout,
+        mut out: PyReadwriteArray3<'_, f32>,
+    ) -> PyResult<()> {
+        self.check_slots(out.shape(), layout.plan.pooled.len())?;
+        let out = out.as_slice_mut()?;
+        self.with_batch(py, |lookup, occurrences| {
+            lookup.pool(occurrences, 0, &layout.plan.pooled, out)
+        })
+    }
+
+    /// Adds the gradients [B,P,D] of what `pool_batch` gave.
+    fn unpool_batch(
+        &self,
+        py: Python<'_>,
+        layout: &GroupLayout,
+        gradients: PyReadonlyArray3<'_, f32>,
+    ) -> PyResult<()> {
+        self.check_slots(gradients.shape(), layout.plan.pooled.len())?;
+        let gradients = gradients.as_slice()?;
+        self.with_batch(py, |lookup, occurrences| {
+            lookup.unpool(occurrences, 0, &layout.plan.pooled, gradients)
+        })
+    }
+
+    /// Writes the rows of sequence `index` of the layout to `out` [B,L,D], and their number to `lengths` [B].
+    fn sequence_batch(
+        &self,
+        py: Python<'_>,
+        layout: &GroupLayout,
+        index: usize,
+        mut out: PyReadwriteArray3<'_, f32>,
+        mut lengths: PyReadwriteArray1<'_, i64>,
+    ) -> PyResult<()> {
+        check_width(out.shape()[2], self.inner.dim())?;
+        let position = layout.sequence(index)?;
+        let (out, lengths) = (out.as_slice_mut()?, lengths.as_slice_mut()?);
+        self.with_batch(py, |lookup, occurrences| {
+            lookup.sequence(occurrences, 0, position, out, lengths)
+        })
+    }
+
+    /// Adds the gradients [B,L,D] of what `sequence_batch` gave.
+    fn unsequence_batch(
+        &self,
+        py: Python<'_>,
+        layout: &GroupLayout,
+        index: usize,
+        gradients: PyReadonlyArray3<'_, f32>,
+    ) -> PyResult<()> {
+        check_width(gradients.shape()[2], self.inner.dim())?;
+        let (position, num_samples) = (layout.sequence(index)?, gradients.shape()[0]);
+        let gradients = gradients.as_slice()?;
+        self.with_batch(py, |lookup, occurrences| {
+            lookup.unsequence(occurrences, 0, position, num_samples, gradients)
+        })
+    }
+
+    /// Counts shows and clicks of the batch for its rows, where the table keeps them; once a batch.
+    fn observe_batch(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(source) = &self.source else {
+            return Err(PyValueError::new_err(
+                "this lookup was made for signs, not for a batch",
+            ));
+        };
+        let batch = Arc::clone(&source.batch);
+        self.with_batch(py, move |lookup, occurrences| {
+            let labels: Vec<f32> = batch
+                .labels
+                .iter()
+                .step_by(batch.num_labels.max(1))
+                .copied()
+                .collect();
+            lookup.observe(occurrences, &labels)
+        })
     }
 
     /// Counts one show for each occurrence of a row, and the sample's label [B] as clicks; once a batch.

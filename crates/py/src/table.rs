@@ -1,13 +1,14 @@
 //! Tables, as Python sees them: signs and arrays in, arrays out, one lock a table held for one call.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clickmill_table::{Buffers, Rate, TableConfig};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 
+use crate::batch::Batch;
 use crate::errors;
-use crate::lookup::Lookup;
+use crate::lookup::{Lookup, Source};
 
 /// Rows by sign, with their optimizer; may be used from several threads.
 ///
@@ -54,7 +55,7 @@ impl Table {
                 clickmill_table::Lookup::read(table, signs, &self.buffers)
             }
         })?;
-        Ok(Lookup { inner })
+        Ok(Lookup { inner, source: None })
     }
 }
 
@@ -102,6 +103,18 @@ impl Table {
     #[pyo3(signature = (signs, train))]
     fn lookup(&self, py: Python<'_>, signs: PyReadonlyArray1<'_, u64>, train: bool) -> PyResult<Lookup> {
         self.look_up(py, signs.as_slice()?, train)
+    }
+
+    /// Pulls the rows of the distinct signs of a group of `batch`; the lookup then speaks of that batch.
+    #[pyo3(signature = (batch, group, train))]
+    fn lookup_batch(&self, py: Python<'_>, batch: &Batch, group: usize, train: bool) -> PyResult<Lookup> {
+        let signs = &batch.group(group)?.unique;
+        let mut lookup = self.look_up(py, signs, train)?;
+        lookup.source = Some(Source {
+            batch: Arc::clone(&batch.inner),
+            group,
+        });
+        Ok(lookup)
     }
 
     /// Applies the gradients gathered in `lookup`, each multiplied by `scale`; once a lookup.

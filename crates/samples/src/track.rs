@@ -19,7 +19,7 @@ pub(crate) struct Tracker {
     /// Behind everything that has gone by.
     pub(crate) here: Position,
     /// A place of the current unit whose line number in the unit is known: (offset, line).
-    anchor: (u64, u64),
+    anchor: Option<(u64, u64)>,
     /// Lines of the file before the unit; found only when a bad line has to be named.
     lines_before_unit: Option<u64>,
     others: BTreeSet<Vec<u8>>,
@@ -50,7 +50,7 @@ impl Tracker {
             .sum();
         Self {
             units,
-            anchor: (start.offset, start.line),
+            anchor: None,
             here: start,
             lines_before_unit: None,
             others: BTreeSet::new(),
@@ -115,6 +115,7 @@ impl Tracker {
 
     fn enter(&mut self, block: &Block) {
         if block.unit == self.here.unit {
+            self.anchor.get_or_insert((block.offset, self.here.line));
             return;
         }
         for unit in self.here.unit..block.unit {
@@ -122,7 +123,7 @@ impl Tracker {
         }
         self.here.unit = block.unit;
         self.here.line = 0;
-        self.anchor = (block.offset, 0);
+        self.anchor = Some((block.offset, 0));
         self.lines_before_unit = None;
     }
 
@@ -135,11 +136,11 @@ impl Tracker {
             return Ok(lines);
         }
         let unit = self.units.order[self.here.unit as usize];
-        let lines = if unit.start == 0 {
-            0
-        } else {
-            let (offset, line) = self.anchor;
-            source::count_lines(&self.units.files[unit.file].path, offset)?.saturating_sub(line)
+        let lines = match self.anchor {
+            Some((offset, line)) if unit.start > 0 => {
+                source::count_lines(&self.units.files[unit.file].path, offset)?.saturating_sub(line)
+            }
+            _ => 0,
         };
         self.lines_before_unit = Some(lines);
         Ok(lines)

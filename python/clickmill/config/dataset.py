@@ -104,6 +104,8 @@ class DatasetConfig(Section):
     """Path of a file with a user's reader class, which yields dicts."""
     reader_class_name: str = "Reader"
     """Its name in that file."""
+    reader_options: dict[str, Any] = {}
+    """Handed to the reader class as they are."""
 
     @field_validator("sparse_slots")
     @classmethod

@@ -18,36 +18,55 @@ if TYPE_CHECKING:
 
 
 def reader_config(
-    dataset: DatasetConfig, files: Sequence[str | dict[str, Any]], *, seed: int = 0, pass_number: int = 0
+    dataset: DatasetConfig,
+    files: Sequence[str | dict[str, Any]],
+    *,
+    seed: int = 0,
+    pass_number: int = 0,
+    is_training: bool = True,
 ) -> dict[str, Any]:
-    """Object for `_core.Reader`; `files` are paths, or dicts with `path`, `start` and `end` in bytes."""
-    shuffle: dict[str, Any] = {"kind": dataset.shuffle.kind}
-    if dataset.shuffle.kind != "none":
-        shuffle["rows"] = dataset.shuffle.rows
-        shuffle["seed"] = seed if dataset.shuffle.seed is None else dataset.shuffle.seed
-    if dataset.shuffle.kind == "block":
-        shuffle["block_bytes"] = dataset.shuffle.block_bytes
+    """Object for `_core.Reader`; `files` are paths, or dicts with `path`, `start` and `end` in bytes.
+
+    What is not trained on is read in its order and to its last sample.
+    """
     options = {} if dataset.format is None else dataset.format.model_dump(mode="json", exclude_none=True)
     return {
         "files": list(files),
         "format": {**options, "kind": dataset.sample_format},
         "batch_size": dataset.batch_size,
         "threads": dataset.threads or os.cpu_count() or 1,
-        "shuffle": shuffle,
+        "shuffle": shuffle_config(dataset, seed) if is_training else {"kind": "none"},
         "pass": pass_number,
         "max_bad_lines": dataset.max_bad_lines,
         "max_line_bytes": dataset.max_line_bytes,
-        "keep_last": dataset.keep_last,
+        "keep_last": dataset.keep_last or not is_training,
         "require_slots": dataset.require_slots,
     }
 
 
-def table_config(spec: TableSpec, hyper: HyperParameters) -> dict[str, Any]:
-    """Object for `_core.Table`: the table's own settings over those of all tables."""
+def shuffle_config(dataset: DatasetConfig, seed: int) -> dict[str, Any]:
+    """`shuffle` of a reader."""
+    config = dataset.shuffle
+    shuffle: dict[str, Any] = {"kind": config.kind}
+    if config.kind != "none":
+        shuffle["rows"] = config.rows
+        shuffle["seed"] = seed if config.seed is None else config.seed
+    if config.kind == "block":
+        shuffle["block_bytes"] = config.block_bytes
+    return shuffle
+
+
+def table_config(
+    spec: TableSpec, hyper: HyperParameters, optimizer: SparseOptimizer | None = None
+) -> dict[str, Any]:
+    """Object for `_core.Table`: the table's own settings over those of all tables.
+
+    `optimizer` is the one that was chosen for it, where the model had a say.
+    """
     own = hyper.tables.get(spec.name, TableOverrides())
     config: dict[str, Any] = {
         "spec": spec.model_dump(mode="json"),
-        "optimizer": table_optimizer(own.optimizer or hyper.table_optimizer, weight_decay=hyper.reg),
+        "optimizer": table_optimizer(optimizer or own.optimizer or hyper.table_optimizer, weight_decay=hyper.reg),
         "statistics": own.statistics,
     }
     if own.bucket_bits is not None:

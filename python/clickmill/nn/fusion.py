@@ -23,7 +23,8 @@ class FieldGate(torch.nn.Module):
     def __init__(self, width: int, dim: int, context: Sequence[int], sizes: Sequence[int]) -> None:
         super().__init__()
         self.register_buffer("positions", torch.tensor(context, dtype=torch.long), persistent=False)
-        self.learnt = torch.nn.Parameter(torch.zeros(1, dim)) if not context else None
+        # Not zeros: with biases of zero every relu would stand at its kink and never move.
+        self.learnt = torch.nn.Parameter(torch.ones(1, dim)) if not context else None
         self.network = MLP(dim * max(1, len(context)), sizes, width)
 
     def forward(self, x_BW: torch.Tensor, fields_BND: torch.Tensor) -> torch.Tensor:

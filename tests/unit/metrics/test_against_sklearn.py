@@ -17,7 +17,9 @@ BUCKETED = 1e-4
 def stream(kind: str, size: int = 20_000, seed: int = 7) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Scores, labels and weights of a model that is fairly good."""
     random = np.random.default_rng(seed)
-    centre, spread = {"wide": (-1.0, 1.5), "skewed": (-4.6, 0.05), "sure": (8.0, 3.0), "tied": (-2.0, 1.0)}[kind]
+    centre, spread = {"wide": (-1.0, 1.5), "skewed": (-4.6, 0.05), "sure": (8.0, 3.0), "tied": (-2.0, 1.0)}[
+        kind
+    ]
     logit = random.normal(centre, spread, size)
     labels = random.random(size) < 1 / (1 + np.exp(-(centre + 2.0 * (logit - centre))))
     labels[:2] = [True, False]
@@ -66,7 +68,9 @@ def test_means_are_scikit_learns(kind: str, is_weighted: bool) -> None:
     loss = log_loss(labels, scores, sample_weight=sample_weight)
     assert values["logloss"] == pytest.approx(loss, abs=EXACT)
     assert values["ne"] == pytest.approx(loss / entropy, abs=EXACT * 10)
-    assert values["mae"] == pytest.approx(mean_absolute_error(labels, scores, sample_weight=sample_weight), abs=EXACT)
+    assert values["mae"] == pytest.approx(
+        mean_absolute_error(labels, scores, sample_weight=sample_weight), abs=EXACT
+    )
     mse = mean_squared_error(labels, scores, sample_weight=sample_weight)
     assert values["rmse"] == pytest.approx(math.sqrt(mse), abs=EXACT)
     predicted = float(np.average(scores.astype(np.float64), weights=sample_weight))
@@ -134,7 +138,9 @@ def test_gauc_is_the_mean_of_scikit_learns_auc_per_group(weight: str, is_weighte
             continue
         own = weights[inside] if is_weighted else np.ones(inside.sum())
         aucs.append(roc_auc_score(labels[inside], scores[inside], sample_weight=own))
-        shares.append({"impressions": own.sum(), "clicks": (own * labels[inside]).sum(), "uniform": 1.0}[weight])
+        shares.append(
+            {"impressions": own.sum(), "clicks": (own * labels[inside]).sum(), "uniform": 1.0}[weight]
+        )
     report = metric.report()
     assert report["gauc"] == pytest.approx(np.average(aucs, weights=shares), abs=EXACT)
     assert (report["num_groups"], report["num_skipped"]) == (len(aucs), skipped)
@@ -148,7 +154,9 @@ def test_regression_errors_are_scikit_learns() -> None:
     metrics = RegressionMetrics()
     metrics.update(scores, labels, weights)
     values = metrics.report()
-    assert values["mae"] == pytest.approx(mean_absolute_error(labels, scores, sample_weight=weights), abs=EXACT)
+    assert values["mae"] == pytest.approx(
+        mean_absolute_error(labels, scores, sample_weight=weights), abs=EXACT
+    )
     mse = mean_squared_error(labels, scores, sample_weight=weights)
     assert values["rmse"] == pytest.approx(math.sqrt(mse), abs=EXACT)
     assert values["mean_label"] == pytest.approx(np.average(labels, weights=weights), abs=EXACT)

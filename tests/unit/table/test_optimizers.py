@@ -123,7 +123,9 @@ def test_lazy_adam_is_sparse_adam(make_table: MakeTable, dim: int) -> None:
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.05])
 @pytest.mark.parametrize("dim", DIMS)
-def test_adam_is_dense_adam_also_on_rows_at_rest(make_table: MakeTable, dim: int, weight_decay: float) -> None:
+def test_adam_is_dense_adam_also_on_rows_at_rest(
+    make_table: MakeTable, dim: int, weight_decay: float
+) -> None:
     table = make_table(dim, optimizer={"kind": "adam", "weight_decay": weight_decay})
     expected = train_dense(table, dim, lambda weight: torch.optim.Adam([weight], weight_decay=weight_decay))
     assert_close(train(table, dim), expected)
