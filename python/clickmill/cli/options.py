@@ -50,7 +50,11 @@ Checkpoint = Annotated[
     Path | None,
     typer.Option("--checkpoint", metavar="FOLDER", help="Trained model; the newest of the run where absent."),
 ]
+DatasetName = Annotated[
+    str | None,
+    typer.Option("--dataset", metavar="NAME", help="Data set of the configuration to score."),
+]
 DataPaths = Annotated[
     list[str] | None,
-    typer.Option("--data", metavar="PATH", help="Samples in place of those in the configuration."),
+    typer.Option("--data", metavar="PATH", help="Score these files in place of the data set's own."),
 ]

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clickmill.cli.extras import require
-from clickmill.cli.options import Checkpoint, ConfigSource, DataPaths, Json, Overrides
-from clickmill.cli.output import number_text, print_json, print_table, print_text
+from clickmill.cli.options import Checkpoint, ConfigSource, DataPaths, DatasetName, Json, Overrides
+from clickmill.cli.output import print_json, print_table, print_text
+from clickmill.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from clickmill.config import Config
 
 
 def register(app: typer.Typer) -> None:
@@ -46,18 +49,25 @@ def train(
     from clickmill.config import load_config
 
     config = load_config(model, overrides=overrides or ())
-    result = _training("api").train(config, resume=resume, show_progress=not json)
-    _print_metrics(result, as_json=json)
+    summaries = _training("api").train(config, resume=resume)
+    if json:
+        print_json(summaries)
+    else:
+        for summary in summaries:
+            print_summary(summary)
 
 
 def evaluate(
     model: ConfigSource,
     overrides: Overrides = None,
     checkpoint: Checkpoint = None,
+    dataset: DatasetName = None,
     data: DataPaths = None,
     json: Json = False,
 ) -> None:
     """Score samples with a trained model and print the metrics.
+
+    Without `--dataset` and `--data`: the validation samples of the data set that the model was trained on.
 
     \b
     Example:
@@ -66,21 +76,20 @@ def evaluate(
     """
     from clickmill.config import load_config
 
-    config = load_config(model, overrides=overrides or ())
-    result = _training("api").evaluate(
-        config, checkpoint=checkpoint, data_path=tuple(data or ()), show_progress=not json
-    )
-    _print_metrics(result, as_json=json)
+    config, dataset = choose_data(load_config(model, overrides=overrides or ()), dataset, data)
+    result = _training("api").evaluate(config, checkpoint=checkpoint, dataset=dataset)
+    if json:
+        print_json(result)
+    else:
+        print_summary(result)
 
 
 def infer(
     model: ConfigSource,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="File for the scores; `runner_result_dump_path` where absent."),
-    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="File for the scores, one on a line.")],
     overrides: Overrides = None,
     checkpoint: Checkpoint = None,
+    dataset: DatasetName = None,
     data: DataPaths = None,
     json: Json = False,
 ) -> None:
@@ -92,15 +101,16 @@ def infer(
     """
     from clickmill.config import load_config
 
-    config = load_config(model, overrides=overrides or ())
-    result = _training("api").infer(
-        config, output=output, checkpoint=checkpoint, data_path=tuple(data or ()), show_progress=not json
-    )
-    _print_metrics(result, as_json=json)
+    config, dataset = choose_data(load_config(model, overrides=overrides or ()), dataset, data)
+    result = _training("api").infer(config, output, checkpoint=checkpoint, dataset=dataset)
+    if json:
+        print_json(result)
+    else:
+        print_summary(result)
 
 
 def report(
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or its journal.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="The page; `report.html` in the run where absent.")
     ] = None,
@@ -113,20 +123,43 @@ def report(
       clickmill report runs/train
       clickmill report runs/train --output page.html
     """
-    page = output or (run if run.is_dir() else run.parent) / "report.html"
-    import_module("clickmill.train.report").write_report(run, page)
+    if not run.is_dir():
+        raise ConfigError(
+            f"there is no folder `{run}`", hint="give the folder of a run, for example `runs/train`"
+        )
+    page = import_module("clickmill.train.report").write_report(run, output)
     if json:
         print_json({"report": str(page)})
     else:
         print_text(str(page))
 
 
-def _print_metrics(result: Mapping[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        print_json(result)
-        return
-    rows = [
-        (key, number_text(value) if isinstance(value, int | float) else str(value))
-        for key, value in result.items()
-    ]
-    print_table(("metric", "value"), rows, numbers=("value",))
+def choose_data(config: Config, dataset: str | None, paths: list[str] | None) -> tuple[Config, str | None]:
+    """The data set to score: the one that was named, or that of the first phase with other files."""
+    if not paths:
+        return config, dataset
+    phase = config.phases_of(config.runners()[0])[0]
+    section = config.dataset_named(dataset or phase.dataset_name)
+    other = section.model_copy(update={"data_path": tuple(paths), "validation": None})
+    datasets = tuple(other if each is section else each for each in config.dataset)
+    return config.model_copy(update={"dataset": datasets}), section.name
+
+
+def print_summary(summary: Mapping[str, Any]) -> None:
+    """Names and values; what is nested is told with both names."""
+    rows = [(name, _text(value)) for name, value in _flat(summary)]
+    print_table(("what", "value"), rows, numbers=("value",))
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name} ")
+        elif value is not None:
+            yield f"{prefix}{name}", value
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

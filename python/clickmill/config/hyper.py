@@ -34,8 +34,8 @@ class HyperParameters(Section):
     """L2 on the dense weights and on the rows that a batch touches."""
     sparse_feature_number: PositiveCount | None = None
     """The classic fixed vocabulary: signs are taken modulo this number. Absent: tables grow."""
-    sparse_feature_dim: Annotated[PositiveCount, Field(le=4096)] = 9
-    """Width of the rows."""
+    sparse_feature_dim: Annotated[PositiveCount, Field(le=4096)] | None = None
+    """Width of the rows. Absent: the model's own, 9 for most."""
     fc_sizes: tuple[PositiveCount, ...] | None = None
     """Widths of the fully connected layers. Absent: the model's own."""
     dense_input_dim: PositiveCount | None = None

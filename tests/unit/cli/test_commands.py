@@ -9,8 +9,9 @@ import yaml
 
 import clickmill
 from clickmill.cli.describe import print_description
+from clickmill.cli.runs import choose_data, print_summary
 from clickmill.cli.split import SplitBy, split_log
-from clickmill.config import BUILTIN_MODELS, parse_config
+from clickmill.config import BUILTIN_MODELS, load_config, parse_config
 from clickmill.errors import ConfigError, DataError
 
 from .conftest import Run, Spawn
@@ -203,3 +204,25 @@ class TestDescribe:
     def test_files_and_configuration_exclude_each_other(self, run: Run) -> None:
         assert run("data", "describe").exit_code == 2
         assert run("data", "describe", "a.tsv", "-m", "dnn").exit_code == 2
+
+
+class TestRuns:
+    def test_other_files_replace_those_of_the_data_set_and_nothing_else(self, config_file: Path) -> None:
+        config = load_config(config_file)
+        changed, name = choose_data(config, None, ["test.tsv", "more.tsv"])
+        assert name == "log"
+        assert changed.dataset_named("log").data_path == ("test.tsv", "more.tsv")
+        assert changed.phase == config.phase
+        assert choose_data(config, "log", None) == (config, "log")
+
+    def test_summary_names_what_is_nested_and_leaves_out_what_is_absent(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        print_summary({"samples": 1000, "validation": {"auc": 0.75, "gauc": None}, "folder": "runs/x"})
+        lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+        assert {"samples 1,000", "validation auc 0.75", "folder runs/x"} <= set(lines)
+        assert not any("gauc" in line for line in lines)
+
+    def test_report_of_no_run_says_what_to_give(self, run: Run, tmp_path: Path) -> None:
+        result = run("report", tmp_path / "nothing")
+        assert (result.exit_code, "hint: give the folder of a run" in result.stderr) == (2, True)

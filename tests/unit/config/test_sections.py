@@ -106,7 +106,7 @@ class TestForModel:
             {"optimizer": "sgd", "fc_sizes": [4], "heads": 2, "deep": {"a": [1]}}
         )
         assert hyper.for_model() == {
-            "reg": 0.0, "sparse_feature_dim": 9, "fc_sizes": [4], "heads": 2, "deep": {"a": [1]},
+            "reg": 0.0, "fc_sizes": [4], "heads": 2, "deep": {"a": [1]},
         }  # fmt: skip
 
     def test_free_key_that_is_nearly_a_known_one_is_noted(self, small: str) -> None:
