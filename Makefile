@@ -63,3 +63,7 @@ test-python: setup ## Python tests
 
 .PHONY: test
 test: lint test-rust test-python ## Everything that must be green before a change lands
+
+.PHONY: docs
+docs: setup ## Write the reference pages from the code
+	$(BIN)/python docs/generate.py

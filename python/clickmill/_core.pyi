@@ -1,7 +1,58 @@
-from _typeshed import Incomplete
-from typing import Any, SupportsIndex, final
+from _typeshed import Incomplete, SupportsGetItem
+from typing import Any, SupportsFloat, SupportsIndex, final
 
-__all__ = ["BinaryMetrics", "ExactAuc", "GroupAuc", "RegressionMetrics", "Schema", "exchange_names", "keep_freed_memory", "synth"]
+__all__ = ["Batch", "BinaryMetrics", "DenseOptimizer", "ExactAuc", "GroupAuc", "GroupLayout", "Lookup", "Reader", "RegressionMetrics", "Schema", "Table", "build_info", "exchange_names", "keep_freed_memory", "synth"]
+
+@final
+class Batch:
+    """
+    Samples in columnar form; every array is a view of the batch, not a copy.
+    """
+    @property
+    def dense(self, /) -> Incomplete:
+        """
+        `[B, F]`: dense slots side by side, in slot order.
+        """
+    @property
+    def group_keys(self, /) -> Incomplete | None:
+        """
+        `[B]`, or None where the schema has no group slot.
+        """
+    def inverse(self, /, group: SupportsIndex) -> Incomplete:
+        """
+        Per occurrence: position in `signs`.
+        """
+    @property
+    def labels(self, /) -> Incomplete:
+        """
+        `[B, L]`: one column for each label slot.
+        """
+    @property
+    def num_groups(self, /) -> int: ...
+    @property
+    def num_rows(self, /) -> int: ...
+    def num_unique(self, /, group: SupportsIndex) -> int:
+        """
+        Number of distinct signs of a group.
+        """
+    def offsets(self, /, group: SupportsIndex) -> Incomplete:
+        """
+        `[B * S + 1]`: sample b, slot s of the group has occurrences `offsets[b * S + s]` up to the next.
+        """
+    @property
+    def position(self, /) -> str:
+        """
+        JSON; a reader opened with it yields exactly the batches that follow this one.
+        """
+    def signs(self, /, group: SupportsIndex) -> Incomplete:
+        """
+        `[U]`: distinct signs of a group, in order of first occurrence.
+        """
+    @property
+    def weights(self, /) -> Incomplete | None:
+        """
+        `[B]`, or None where the schema has no weight slot.
+        """
 
 @final
 class BinaryMetrics:
@@ -41,6 +92,29 @@ class BinaryMetrics:
     def update(self, /, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None) -> None:
         """
         Takes the whole batch, or nothing of it when a value is not allowed.
+        """
+
+@final
+class DenseOptimizer:
+    """
+    State of one optimizer over parameters of the given sizes.
+    """
+    def __new__(cls, /, config_json: str, sizes: SupportsGetItem[int, SupportsIndex]) -> DenseOptimizer: ...
+    def load_state(self, /, step: SupportsIndex, states: SupportsGetItem[int, Incomplete]) -> None: ...
+    @staticmethod
+    def square_sum(gradients: SupportsGetItem[int, Incomplete]) -> float:
+        """
+        Sum of the squares of all gradients: its root is the norm that clipping needs.
+        """
+    def state(self, /) -> tuple[int, list[Incomplete]]:
+        """
+        Steps made, and the state arrays: for each parameter its kinds of state, in order.
+        """
+    def step(self, /, params: SupportsGetItem[int, Incomplete], sources: SupportsGetItem[int, Incomplete], gradients: SupportsGetItem[int, Incomplete], learning_rate: SupportsFloat | SupportsIndex, scale: SupportsFloat | SupportsIndex = 1.0) -> None:
+        """
+        Writes each parameter of `sources`, moved by its gradient times `scale`, to `params`.
+
+        `params[i]` and `sources[i]` may be the same array; they must not overlap otherwise.
         """
 
 @final
@@ -85,6 +159,119 @@ class GroupAuc:
     def update(self, /, groups: Incomplete, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None) -> None: ...
 
 @final
+class GroupLayout:
+    """
+    A group of sparse slots that live in the same tables.
+    """
+    @property
+    def pooled(self, /) -> list[str]:
+        """
+        Names of the pooled slots, in the order of `Lookup.pool_batch`.
+        """
+    @property
+    def sequences(self, /) -> list[tuple[str, int]]:
+        """
+        Name and longest length of each slot that is not pooled.
+        """
+    @property
+    def tables(self, /) -> list[tuple[str, int]]:
+        """
+        Name and width of each table.
+        """
+
+@final
+class Lookup:
+    """
+    The rows of one batch, pulled from a table.
+    """
+    def add_gradients(self, /, gradients: Incomplete) -> None:
+        """
+        Adds gradients [U,D] of the rows themselves.
+        """
+    @property
+    def dim(self, /) -> int: ...
+    def gradient_square_sum(self, /) -> float:
+        """
+        Sum of the squared gradients gathered so far.
+        """
+    def gradients(self, /) -> Incomplete:
+        """
+        Gradients [U,D] gathered so far.
+        """
+    @property
+    def num_rows(self, /) -> int:
+        """
+        U.
+        """
+    def observe(self, /, offsets: Incomplete, inverse: Incomplete, num_slots: SupportsIndex, labels: Incomplete) -> None:
+        """
+        Counts one show for each occurrence of a row, and the sample's label [B] as clicks; once a batch.
+        """
+    def observe_batch(self, /) -> None:
+        """
+        Counts shows and clicks of the batch for its rows, where the table keeps them; once a batch.
+        """
+    def pool(self, /, offsets: Incomplete, inverse: Incomplete, num_slots: SupportsIndex, slots: SupportsGetItem[int, tuple[SupportsIndex, str]], out: Incomplete, first_sample: SupportsIndex = 0) -> None:
+        """
+        Pools rows to `out` [B,P,D]; `slots` has (position in the group, "sum" | "mean" | "max") for each P.
+        """
+    def pool_batch(self, /, layout: GroupLayout, out: Incomplete) -> None:
+        """
+        Pools the rows of the batch to `out` [B,P,D], in the order of `layout.pooled`.
+        """
+    def sequence(self, /, offsets: Incomplete, inverse: Incomplete, num_slots: SupportsIndex, position: SupportsIndex, out: Incomplete, lengths: Incomplete, first_sample: SupportsIndex = 0) -> None:
+        """
+        Writes the rows of one slot to `out` [B,L,D], zeros behind the last, and their number to `lengths` [B].
+        """
+    def sequence_batch(self, /, layout: GroupLayout, index: SupportsIndex, out: Incomplete, lengths: Incomplete) -> None:
+        """
+        Writes the rows of sequence `index` of the layout to `out` [B,L,D], and their number to `lengths` [B].
+        """
+    def unpool(self, /, offsets: Incomplete, inverse: Incomplete, num_slots: SupportsIndex, slots: SupportsGetItem[int, tuple[SupportsIndex, str]], gradients: Incomplete, first_sample: SupportsIndex = 0) -> None:
+        """
+        Adds the gradients [B,P,D] of what `pool` gave.
+        """
+    def unpool_batch(self, /, layout: GroupLayout, gradients: Incomplete) -> None:
+        """
+        Adds the gradients [B,P,D] of what `pool_batch` gave.
+        """
+    def unsequence(self, /, offsets: Incomplete, inverse: Incomplete, num_slots: SupportsIndex, position: SupportsIndex, gradients: Incomplete, first_sample: SupportsIndex = 0) -> None:
+        """
+        Adds the gradients [B,L,D] of what `sequence` gave.
+        """
+    def unsequence_batch(self, /, layout: GroupLayout, index: SupportsIndex, gradients: Incomplete) -> None:
+        """
+        Adds the gradients [B,L,D] of what `sequence_batch` gave.
+        """
+    def values(self, /) -> Incomplete:
+        """
+        Weights [U,D] as they were pulled.
+        """
+
+@final
+class Reader:
+    """
+    Batches of one pass over text files; see docs/formats/samples.md for the configuration.
+    """
+    def __new__(cls, /, schema: Schema, config_json: str, position_json: str | None = None) -> Reader: ...
+    def bad_lines(self, /) -> str:
+        """
+        JSON: `{"count": n, "first": [{"file", "line", "column", "reason"}, …]}`.
+        """
+    def close(self, /) -> None:
+        """
+        Stops the threads; `next` gives None from now on.
+        """
+    def next(self, /) -> Batch | None:
+        """
+        The next batch, waiting for it; None at the end of the pass.
+        """
+    def progress(self, /) -> tuple[int, int]:
+        """
+        Bytes of the files behind the last batch, and of all.
+        """
+
+@final
 class RegressionMetrics:
     """
     Errors of scores against labels that are any numbers.
@@ -113,12 +300,74 @@ class Schema:
         """
         Per group of sparse slots: positions of its tables, positions of its slots.
         """
+    def layout(self, /) -> list[GroupLayout]:
+        """
+        Per group of sparse slots: its tables and what becomes of its slots.
+        """
     @property
     def num_dense(self, /) -> int:
         """
         Total width of the dense slots.
         """
     def to_json(self, /) -> str: ...
+
+@final
+class Table:
+    """
+    Rows by sign, with their optimizer; may be used from several threads.
+
+    Letters in shapes: U unique signs, D width of a row.
+    """
+    def __new__(cls, /, config_json: str) -> Table: ...
+    def apply(self, /, lookup: Lookup, learning_rate: SupportsFloat | SupportsIndex, scale: SupportsFloat | SupportsIndex = 1.0) -> None:
+        """
+        Applies the gradients gathered in `lookup`, each multiplied by `scale`; once a lookup.
+        """
+    def begin_step(self, /, step: SupportsIndex) -> None:
+        """
+        Training is now in `step`; steps count from 1 and never go back.
+        """
+    def bytes(self, /) -> int:
+        """
+        Bytes of memory for rows, index and admission.
+        """
+    def config(self, /) -> str:
+        """
+        The configuration with every default, as JSON.
+        """
+    @property
+    def dim(self, /) -> int: ...
+    def lookup(self, /, signs: Incomplete, train: bool) -> Lookup:
+        """
+        Pulls the rows of unique `signs` [U]. With `train`, admitted signs get a row and `apply` is possible.
+        """
+    def lookup_batch(self, /, batch: Batch, group: SupportsIndex, train: bool) -> Lookup:
+        """
+        Pulls the rows of the distinct signs of a group of `batch`; the lookup then speaks of that batch.
+        """
+    def peek(self, /, signs: Incomplete) -> Incomplete:
+        """
+        Weights [U,D] of `signs`, without any effect on the table.
+        """
+    def pull(self, /, signs: Incomplete, train: bool) -> Incomplete:
+        """
+        Weights [U,D] of `signs`; with `train`, admitted signs get a row.
+        """
+    def push(self, /, signs: Incomplete, gradients: Incomplete, learning_rate: SupportsFloat | SupportsIndex, shows: Incomplete | None = None, clicks: Incomplete | None = None, scale: SupportsFloat | SupportsIndex = 1.0) -> None:
+        """
+        Applies gradients [U,D] to the rows of `signs`; signs without a row are dropped and counted.
+        """
+    def rows(self, /) -> int:
+        """
+        Rows in the table.
+        """
+    @property
+    def step(self, /) -> int: ...
+
+def build_info() -> str:
+    """
+    JSON: version, profile, platform, and the processor features that matter here with whether they are there.
+    """
 
 def exchange_names(left: str, right: str) -> None:
     """

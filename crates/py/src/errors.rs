@@ -3,7 +3,7 @@
 //! The classes live in `clickmill/errors.py`, so that Python code can catch and raise them too. Each
 //! match is exhaustive: a new variant does not compile until it has been given a class.
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
@@ -52,12 +52,57 @@ pub(crate) fn synth(py: Python<'_>, error: clickmill_samples::synth::Error) -> P
         }
         // An OSError with its number, which Python turns into the fitting subclass.
         Error::Io { path, source } => match source.raw_os_error() {
-            Some(number) => {
-                pyo3::exceptions::PyOSError::new_err((number, source.to_string(), path.display().to_string()))
-            }
-            None => pyo3::exceptions::PyOSError::new_err(format!("{}: {source}", path.display())),
+            Some(number) => PyOSError::new_err((number, source.to_string(), path.display().to_string())),
+            None => PyOSError::new_err(format!("{}: {source}", path.display())),
         },
         // Only a callback cancels, and what it raised is raised in place of this.
         Error::Cancelled { .. } => pyo3::exceptions::PyRuntimeError::new_err(error.to_string()),
+    }
+}
+
+pub(crate) fn table(py: Python<'_>, error: &clickmill_table::Error) -> PyErr {
+    use clickmill_table::Error;
+    match error {
+        Error::Config { .. } => raise(py, &CONFIG_ERROR, "ConfigError", error.to_string()),
+        Error::Argument { .. } => PyValueError::new_err(error.to_string()),
+        Error::State { .. } => raise(py, &STATE_ERROR, "StateError", error.to_string()),
+        Error::Format {
+            file,
+            offset,
+            expected,
+            found,
+        } => {
+            let raised = raise(py, &FORMAT_ERROR, "FormatError", error.to_string());
+            let value = raised.value(py);
+            let attributes = value
+                .setattr("file", file.display().to_string())
+                .and_then(|()| value.setattr("offset", *offset))
+                .and_then(|()| value.setattr("expected", expected))
+                .and_then(|()| value.setattr("found", found));
+            attributes.err().unwrap_or(raised)
+        }
+        Error::Io { file, source } => match source.raw_os_error() {
+            Some(code) => PyOSError::new_err((code, source.to_string(), file.clone())),
+            None => PyOSError::new_err(error.to_string()),
+        },
+        Error::Memory { .. } => PyMemoryError::new_err(error.to_string()),
+    }
+}
+
+pub(crate) fn samples(py: Python<'_>, error: &clickmill_samples::Error) -> PyErr {
+    use clickmill_samples::Error;
+    match error {
+        Error::Schema(inner) => types(py, inner),
+        Error::Config { .. } | Error::Position { .. } => {
+            raise(py, &CONFIG_ERROR, "ConfigError", error.to_string())
+        }
+        Error::Slot { .. }
+        | Error::Io { .. }
+        | Error::Compressed { .. }
+        | Error::Header { .. }
+        | Error::BadLines { .. }
+        | Error::NoSamples { .. }
+        | Error::Record { .. }
+        | Error::Thread { .. } => raise(py, &DATA_ERROR, "DataError", error.to_string()),
     }
 }

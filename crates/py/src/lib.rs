@@ -3,22 +3,43 @@
 //! Each file binds one noun. Calls cross the border per batch; whatever takes longer than some
 //! microseconds runs detached from the interpreter.
 
+mod batch;
+mod build_info;
+mod dense;
 mod errors;
+mod layout;
+mod lookup;
 mod metrics;
 mod process;
+mod reader;
 mod schema;
 mod synth;
+mod table;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
     #[pymodule_export]
+    use crate::batch::Batch;
+    #[pymodule_export]
+    use crate::build_info::build_info;
+    #[pymodule_export]
+    use crate::dense::DenseOptimizer;
+    #[pymodule_export]
+    use crate::layout::GroupLayout;
+    #[pymodule_export]
+    use crate::lookup::Lookup;
+    #[pymodule_export]
     use crate::metrics::{BinaryMetrics, ExactAuc, GroupAuc, RegressionMetrics};
     #[pymodule_export]
     use crate::process::{exchange_names, keep_freed_memory};
     #[pymodule_export]
+    use crate::reader::Reader;
+    #[pymodule_export]
     use crate::schema::Schema;
     #[pymodule_export]
     use crate::synth::synth;
+    #[pymodule_export]
+    use crate::table::Table;
 }

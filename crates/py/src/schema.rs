@@ -3,6 +3,7 @@
 use pyo3::prelude::*;
 
 use crate::errors;
+use crate::layout::{self, GroupLayout};
 
 /// What a sample means: slots, tables and transforms, checked.
 #[pyclass(frozen, module = "clickmill._core")]
@@ -28,6 +29,11 @@ impl Schema {
     #[getter]
     fn num_dense(&self) -> usize {
         self.inner.num_dense()
+    }
+
+    /// Per group of sparse slots: its tables and what becomes of its slots.
+    fn layout(&self) -> Vec<GroupLayout> {
+        layout::layouts(&self.inner)
     }
 
     /// Per group of sparse slots: positions of its tables, positions of its slots.

@@ -85,6 +85,9 @@ pub struct DenseSlot {
     pub column: Option<String>,
     #[serde(default = "one")]
     pub width: u32,
+    /// Text between the elements where one field holds them all; absent where the field repeats instead.
+    #[serde(default)]
+    pub separator: Option<String>,
     /// Stands for an empty or absent value, after the transform.
     #[serde(default)]
     pub default: f32,
@@ -167,6 +170,8 @@ pub enum LabelTransform {
     Threshold { at: f32 },
     /// x * scale + shift.
     Affine { scale: f32, shift: f32 },
+    /// 1 where the raw text is one of the values, else 0: for labels that are words.
+    OneOf { values: Vec<String> },
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -354,7 +359,8 @@ impl Schema {
             match slot {
                 Slot::Sparse(sparse) => self.check_sparse(sparse, &tables)?,
                 Slot::Dense(dense) => check_dense(dense)?,
-                Slot::Label(_) | Slot::Weight(_) | Slot::Group(_) => {}
+                Slot::Label(label) => check_label(label)?,
+                Slot::Weight(_) | Slot::Group(_) => {}
             }
         }
         self.check_single("weight", |slot| matches!(slot, Slot::Weight(_)))?;
@@ -483,10 +489,28 @@ impl Schema {
     }
 }
 
+fn check_label(slot: &LabelSlot) -> Result<(), Error> {
+    let fail = |reason: &str| Err(Error::schema(format!("slot `{}`", slot.name), reason));
+    match &slot.transform {
+        LabelTransform::Threshold { at } if at.is_nan() => fail("threshold is not a number"),
+        LabelTransform::Affine { scale, shift } if !scale.is_finite() || !shift.is_finite() => {
+            fail("affine takes finite numbers")
+        }
+        LabelTransform::OneOf { values } if values.is_empty() => fail("one_of names no value"),
+        LabelTransform::Identity
+        | LabelTransform::Threshold { .. }
+        | LabelTransform::Affine { .. }
+        | LabelTransform::OneOf { .. } => Ok(()),
+    }
+}
+
 fn check_dense(slot: &DenseSlot) -> Result<(), Error> {
     let fail = |reason: String| Err(Error::schema(format!("slot `{}`", slot.name), reason));
     if slot.width == 0 || slot.width > MAX_DIM {
         return fail(format!("width is {}; allowed: 1 to {MAX_DIM}", slot.width));
+    }
+    if slot.separator.as_deref() == Some("") {
+        return fail("separator is empty; leave it out where the field repeats".to_owned());
     }
     if !slot.default.is_finite() {
         return fail("default must be a finite number".to_owned());

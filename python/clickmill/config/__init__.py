@@ -7,13 +7,13 @@ from clickmill.config.config import Config
 from clickmill.config.dataset import DatasetConfig, ShuffleConfig, ValidationConfig
 from clickmill.config.hyper import HyperParameters
 from clickmill.config.load import load_config, parse_config, plain
+from clickmill.config.native import reader_config, table_config
 from clickmill.config.phase import PhaseConfig
 from clickmill.config.runner import EarlyStopping, KeepPolicy, RunnerConfig
-from clickmill.config.tables import AdmissionConfig, EvictionConfig, TableOverrides
+from clickmill.config.tables import EvictionConfig, TableOverrides
 
 __all__ = [
     "BUILTIN_MODELS",
-    "AdmissionConfig",
     "Config",
     "DatasetConfig",
     "EarlyStopping",
@@ -29,4 +29,6 @@ __all__ = [
     "load_config",
     "parse_config",
     "plain",
+    "reader_config",
+    "table_config",
 ]

@@ -19,6 +19,8 @@ class ShuffleConfig(Section):
     """`buffer`: samples are drawn from a buffer of `rows`. `block`: blocks of the files are shuffled too."""
     rows: PositiveCount = 65_536
     """Samples in the buffer."""
+    block_bytes: Annotated[PositiveCount, Field(ge=4096)] = 1 << 20
+    """Size of a block, for `block`."""
     seed: Count | None = None
     """The runner's seed where absent."""
 
@@ -80,12 +82,14 @@ class DatasetConfig(Section):
     """Samples held out for evaluation."""
     threads: Count = 0
     """Threads that parse. 0: as many as there are cores."""
-    max_bad_lines: Count = 0
-    """So many lines may be unreadable, over a pass; one more stops the run."""
+    max_bad_lines: Count | None = 0
+    """So many lines may be unreadable in a pass; one more stops the run. `null`: any number."""
+    max_line_bytes: PositiveCount = 16 << 20
+    """A longer line is a bad line."""
     require_slots: bool = True
     """A slot that never occurs in the data is an error."""
-    drop_last: bool = False
-    """Leave out the last batch of a pass where it is not full."""
+    keep_last: bool = True
+    """Keep the last batch of a pass where it is not full."""
 
     sparse_slots: Words = ()
     """Slots of signs, `"click 1 2 3"`. A first one named `click` or `label` is the label."""
@@ -100,6 +104,8 @@ class DatasetConfig(Section):
     """Path of a file with a user's reader class, which yields dicts."""
     reader_class_name: str = "Reader"
     """Its name in that file."""
+    reader_options: dict[str, Any] = {}
+    """Handed to the reader class as they are."""
 
     @field_validator("sparse_slots")
     @classmethod

@@ -15,8 +15,8 @@ class CriteoFormat(Section):
     """Criteo's raw log: label, 13 integers, 26 categories, separated by tabs."""
 
     kind: Literal["criteo"] = "criteo"
-    has_label: bool = True
-    """`false`: the lines begin with the first integer, as in the contest's test file."""
+    has_label: bool | None = None
+    """`false`: lines begin with the first integer, as in the contest's test file. Absent: both."""
 
 
 class SlotsFormat(Section):
@@ -35,6 +35,8 @@ class LibsvmFormat(Section):
     """`label index:value index:value ...`."""
 
     kind: Literal["libsvm"] = "libsvm"
+    values: Literal["error", "ignore"] = "error"
+    """What a value other than 1 is, where the indices are read as signs (column `features`)."""
 
 
 class CsvFormat(Section):
@@ -43,8 +45,6 @@ class CsvFormat(Section):
     kind: Literal["csv"] = "csv"
     delimiter: Delimiter = ","
     """One character."""
-    columns: tuple[str, ...] = ()
-    """Names of the fields where the file has no header."""
 
 
 class DelimitedFormat(Section):
@@ -61,10 +61,8 @@ class MovielensFormat(Section):
     """MovieLens 1M: `ratings.dat` joined with `users.dat` and `movies.dat`, fields separated by `::`."""
 
     kind: Literal["movielens"] = "movielens"
-    users: str = ""
-    """Path of `users.dat`. Empty: beside the ratings."""
-    movies: str = ""
-    """Path of `movies.dat`. Empty: beside the ratings."""
+    folder: str | None = None
+    """Folder of `users.dat` and `movies.dat`. Absent: that of the ratings."""
 
 
 class ParquetFormat(Section):

@@ -107,6 +107,7 @@ def _include_schemas(document: Document) -> list[Problem]:
         except ConfigError as error:
             place = document.value_place(path)
             problems += error.problems or [place.problem(str(error), key=dotted(path), value=source)]
+            dataset["schema"] = None
             continue
         dataset["schema"] = included.value if included.value is not None else {}
         document.notes.extend(included.notes)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from clickmill._section import Fraction, NonNegativeNumber, PositiveNumber, Section
+from clickmill._section import Fraction, NonNegativeNumber, Number, PositiveNumber, Section
 
 Beta = Annotated[Fraction, Field(lt=1.0)]
 
@@ -104,6 +104,10 @@ class FTRL(Optimizer):
     """Rows below it stay at exactly zero."""
     l2: NonNegativeNumber = 0.0
     """Pull towards zero."""
+    learning_rate_power: Annotated[Number, Field(ge=-1.0, le=0.0)] = -0.5
+    """Exponent of the sum of squares; -0.5 is the root."""
+    initial_accumulator: NonNegativeNumber = 0.0
+    """Start of the sum of squares."""
 
 
 _SPELLINGS = {

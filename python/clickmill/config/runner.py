@@ -102,6 +102,10 @@ class RunnerConfig(Section):
     """Batches between checkpoints inside a pass. -1: none."""
     save_step_path: str = ""
     """Folder of the checkpoints in a pass (`epoch_E_batch_B`). Empty: `steps` in the folder of the run."""
+    save_step_full_interval: PositiveCount = 1
+    """Every so many of them holds all rows, those between only what changed. 1: all are full."""
+    evict_interval: Count = 0
+    """Batches between evictions inside a pass; rows are always evicted at its end. 0: only there."""
     save_inference_interval: Interval = -1
     """Passes between models for inference. -1: none."""
     save_inference_path: str = ""

@@ -2,39 +2,68 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from clickmill._section import Count, Fraction, NonNegativeNumber, PositiveCount, Section
 from clickmill.config.optimizers import SparseOptimizer
-from clickmill.schema.models import Init
+from clickmill.schema.models import BareKind, Init
 
 
-class AdmissionConfig(Section):
-    """When a sign that was never seen gets a row; until then it reads as the initial row."""
+class AlwaysAdmission(Section):
+    """Every sign gets a row at its first sight."""
 
-    count: Count = 0
-    """After it has been seen so often. 0: at once."""
-    probability: Annotated[Fraction, Field(gt=0.0)] = 1.0
-    """With this probability at each sight, decided by a hash, not by chance."""
+    kind: Literal["always"] = "always"
+
+
+class CountAdmission(Section):
+    """A sign gets a row when it has been seen often enough; until then it reads as the initial row."""
+
+    kind: Literal["count"] = "count"
+    at: Annotated[PositiveCount, Field(le=255)]
+    """The sight that brings the row."""
+    sketch_bits: Annotated[PositiveCount, Field(ge=8, le=30)] = 22
+    """Sights are counted in a sketch of 2^bits bytes."""
+
+
+class ProbabilityAdmission(Section):
+    """Each sight of a sign brings a row with a fixed probability, decided by a hash, not by chance."""
+
+    kind: Literal["probability"] = "probability"
+    p: Annotated[Fraction, Field(gt=0.0)]
+    """The probability."""
+
+
+AdmissionConfig = Annotated[
+    AlwaysAdmission | CountAdmission | ProbabilityAdmission, Field(discriminator="kind"), BareKind
+]
+
+
+class ShowClickEviction(Section):
+    """Score of a row: show_coefficient * (show - click) + click_coefficient * click."""
+
+    show_coefficient: NonNegativeNumber = 0.1
+    """Weight of a sight without a click."""
+    click_coefficient: NonNegativeNumber = 1.0
+    """Weight of a click."""
+    decay: Annotated[Fraction, Field(gt=0.0)] = 0.98
+    """Sights and clicks are multiplied by it at each eviction."""
+    threshold: NonNegativeNumber = 0.8
+    """Rows with a lower score are dropped."""
 
 
 class EvictionConfig(Section):
-    """Which rows are dropped at the end of a pass."""
+    """Which rows are dropped at the end of a pass; rules apply in this order."""
 
     ttl_steps: PositiveCount | None = None
-    """Rows that were not touched for so many batches."""
+    """Rows that no batch has touched for so many batches."""
+    show_click: ShowClickEviction | None = None
+    """Rows with a low score."""
     max_rows: PositiveCount | None = None
-    """The worst rows beyond this number."""
-    show_weight: NonNegativeNumber = 0.1
-    """Weight of a sight in the score of a row."""
-    click_weight: NonNegativeNumber = 1.0
-    """Weight of a click in the score of a row."""
-    decay: Fraction = 0.98
-    """Sights and clicks are multiplied by it at each eviction."""
-    min_score: NonNegativeNumber = 0.0
-    """Rows with a lower score are dropped. 0: none."""
+    """Rows beyond this number: the lowest score first, or the longest untouched."""
+    max_bytes: PositiveCount | None = None
+    """The same, for the bytes of rows and index."""
 
 
 class TableOverrides(Section):
@@ -54,5 +83,7 @@ class TableOverrides(Section):
     """Absent: every sign gets a row at once."""
     eviction: EvictionConfig | None = None
     """Absent: rows stay."""
-    bucket_bits: Annotated[Count, Field(le=16)] | None = None
+    bucket_bits: Annotated[Count, Field(le=12)] | None = None
     """The table has 2^bits buckets."""
+    statistics: bool = False
+    """Keep counts of sights and clicks in every row; `eviction.show_click` needs and implies it."""

@@ -61,7 +61,7 @@ def listed(words: Iterator[str] | tuple[str, ...] | list[str]) -> str:
 
 
 def _is_echo(details: ErrorDetails, document: Document) -> bool:
-    """pydantic counts only valid items: a list whose items are wrong is not empty as well."""
+    """Pydantic counts only valid items: a list whose items are wrong is not empty as well."""
     return details["type"] == "too_short" and bool(document.get(_path_in(document, details["loc"])))
 
 

@@ -100,6 +100,14 @@ class AffineTransform(Section):
     """Added after scaling."""
 
 
+class OneOfTransform(Section):
+    """1 where the raw text is one of the values, else 0: for labels that are words."""
+
+    kind: Literal["one_of"] = "one_of"
+    values: Annotated[Texts, Field(min_length=1)]
+    """Texts that mean 1."""
+
+
 SparseTransform = Annotated[
     IdentityTransform | BucketiseTransform | LogSquareTransform, Field(discriminator="kind"), BareKind
 ]
@@ -109,7 +117,9 @@ DenseTransform = Annotated[
     BareKind,
 ]
 LabelTransform = Annotated[
-    IdentityTransform | ThresholdTransform | AffineTransform, Field(discriminator="kind"), BareKind
+    IdentityTransform | ThresholdTransform | AffineTransform | OneOfTransform,
+    Field(discriminator="kind"),
+    BareKind,
 ]
 
 
@@ -155,6 +165,8 @@ class DenseSlot(Section):
     """Raw field that it is made from; the slot's name where absent."""
     width: Annotated[PositiveCount, Field(le=MAX_DIM)] = 1
     """Number of floats."""
+    separator: Annotated[str, Field(min_length=1)] | None = None
+    """Text between the floats where one field holds them all; absent where the field repeats instead."""
     default: Number = 0.0
     """Stands for an empty or absent value, after the transform."""
     transform: DenseTransform = IdentityTransform()
@@ -246,7 +258,7 @@ class SchemaConfig(Section):
 
     def to_json(self) -> str:
         """The JSON text that `_core.Schema` reads."""
-        return self.model_dump_json(by_alias=True)
+        return self.model_dump_json(by_alias=True, exclude_none=True)
 
     def to_core(self) -> Schema:
         """Checked by the core. Raises ConfigError, also while a sparse slot has no table yet."""

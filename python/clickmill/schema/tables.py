@@ -17,9 +17,9 @@ class TableRequest(Protocol):
     """What a model says of a table that it needs."""
 
     @property
-    def name(self) -> str: ...  # noqa: D102
+    def name(self) -> str: ...
     @property
-    def dim(self) -> int: ...  # noqa: D102
+    def dim(self) -> int: ...
 
 
 def assign_tables(

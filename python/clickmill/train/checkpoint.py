@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import DataError, FormatError
-from clickmill.train import durable
+from clickmill.store import durable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -149,24 +148,6 @@ def find_checkpoints(parent: Path) -> Iterator[tuple[Path, Manifest]]:
             if not path.name.startswith(".") and (path / MANIFEST).is_file():
                 found.append((path, read_manifest(path)))
     yield from sorted(found, key=lambda item: (item[1].step, item[1].is_pass_end, item[0].name))
-
-
-def prune(parent: Path, keep: int) -> list[Path]:
-    """Remove all but the newest `keep` checkpoints and those that they build on; returns what went."""
-    checkpoints = list(find_checkpoints(parent))
-    manifests = {path.name: manifest for path, manifest in checkpoints}
-    needed: set[str] = set()
-    for path, _ in checkpoints[-keep:]:
-        name: str | None = path.name
-        while name is not None and name not in needed:
-            needed.add(name)
-            name = manifests[name].base if name in manifests else None
-    removed = [path for path, _ in checkpoints if path.name not in needed]
-    for path in removed:
-        # Without its manifest a folder is no checkpoint: an interrupted removal leaves nothing half valid.
-        (path / MANIFEST).unlink(missing_ok=True)
-        shutil.rmtree(path)
-    return removed
 
 
 _HINT = "take an older checkpoint, or train again from one"

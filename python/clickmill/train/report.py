@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from clickmill.train import durable
+from clickmill.store import durable
 from clickmill.train.chart import Line, chart
 from clickmill.train.journal import read_journal
 

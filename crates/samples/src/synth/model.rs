@@ -18,9 +18,9 @@ pub(super) const NUM_STEPS: usize = 1 << 16;
 const CLICK_RATE: f64 = 0.25;
 /// Standard deviations of the three parts of the logit.
 const SPREAD: Logit = Logit {
-    values: 0.85,
-    products: 0.8,
-    numbers: 0.7,
+    values: 1.05,
+    products: 1.0,
+    numbers: 0.95,
 };
 /// Rows from which mean and spread of each part are measured; they are never written.
 const NUM_PILOT: u64 = 20_000;

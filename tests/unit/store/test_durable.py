@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from clickmill.train import durable
+from clickmill.store import durable
 
 
 def test_a_folder_appears_when_its_block_ends(tmp_path):
@@ -45,7 +45,7 @@ def test_a_killed_writer_leaves_the_old_folder_and_its_rest_can_be_cleared(tmp_p
     with durable.new_folder(target) as partial:
         (partial / "file").write_text("old")
     script = (
-        "import sys, pathlib\nfrom clickmill.train import durable\n"
+        "import sys, pathlib\nfrom clickmill.store import durable\n"
         "with durable.new_folder(pathlib.Path(sys.argv[1])) as partial:\n"
         "    (partial / 'file').write_text('new')\n    print('filled', flush=True)\n    sys.stdin.read()\n"
     )

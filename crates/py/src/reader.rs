@@ -1,0 +1,69 @@
+//! The reader of text files, as Python sees it.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use clickmill_samples::{Position, ReaderConfig};
+use pyo3::prelude::*;
+
+use crate::batch::Batch;
+use crate::errors;
+use crate::schema::Schema;
+
+/// Batches of one pass over text files; see docs/formats/samples.md for the configuration.
+#[pyclass(frozen, module = "clickmill._core")]
+pub(crate) struct Reader {
+    inner: Mutex<clickmill_samples::Reader>,
+}
+
+impl Reader {
+    fn lock(&self) -> MutexGuard<'_, clickmill_samples::Reader> {
+        // A reader is consistent between calls, even after a panic in one.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Reader {
+    #[new]
+    #[pyo3(signature = (schema, config_json, position_json=None))]
+    fn new(
+        py: Python<'_>,
+        schema: &Schema,
+        config_json: &str,
+        position_json: Option<&str>,
+    ) -> PyResult<Self> {
+        let schema = std::sync::Arc::clone(&schema.inner);
+        let reader = py.detach(|| {
+            let config = ReaderConfig::from_json(config_json)?;
+            let position = position_json.map(Position::from_json).transpose()?;
+            clickmill_samples::Reader::open(&schema, &config, position.as_ref())
+        });
+        Ok(Self {
+            inner: Mutex::new(reader.map_err(|error| errors::samples(py, &error))?),
+        })
+    }
+
+    /// The next batch, waiting for it; None at the end of the pass.
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        let batch = py.detach(|| self.lock().next());
+        Ok(batch
+            .map_err(|error| errors::samples(py, &error))?
+            .map(Batch::new))
+    }
+
+    /// JSON: `{"count": n, "first": [{"file", "line", "column", "reason"}, …]}`.
+    fn bad_lines(&self, py: Python<'_>) -> String {
+        let bad = py.detach(|| self.lock().bad_lines().clone());
+        serde_json::to_string(&bad).expect("a log of bad lines holds only strings and numbers")
+    }
+
+    /// Bytes of the files behind the last batch, and of all.
+    fn progress(&self, py: Python<'_>) -> (u64, u64) {
+        py.detach(|| self.lock().progress())
+    }
+
+    /// Stops the threads; `next` gives None from now on.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| self.lock().close());
+    }
+}

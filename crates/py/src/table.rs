@@ -1,0 +1,175 @@
+//! Tables, as Python sees them: signs and arrays in, arrays out, one lock a table held for one call.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use clickmill_table::{Buffers, Rate, TableConfig};
+use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+
+use crate::batch::Batch;
+use crate::errors;
+use crate::lookup::{Lookup, Source};
+
+/// Rows by sign, with their optimizer; may be used from several threads.
+///
+/// Letters in shapes: U unique signs, D width of a row.
+#[pyclass(frozen, module = "clickmill._core")]
+pub(crate) struct Table {
+    inner: Mutex<clickmill_table::Table>,
+    buffers: Buffers,
+    dim: usize,
+}
+
+impl Table {
+    fn wrap(inner: clickmill_table::Table) -> Self {
+        Self {
+            dim: inner.dim(),
+            inner: Mutex::new(inner),
+            buffers: Buffers::default(),
+        }
+    }
+
+    /// Only ever taken detached from the interpreter: a holder may be in the middle of a save.
+    ///
+    /// Kernels check their arguments before they write: a panic leaves rows whole.
+    fn lock(&self) -> MutexGuard<'_, clickmill_table::Table> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs detached from the interpreter, with the table locked.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl Send + FnOnce(&mut clickmill_table::Table) -> Result<T, clickmill_table::Error>,
+    ) -> PyResult<T> {
+        py.detach(|| work(&mut self.lock()))
+            .map_err(|error| errors::table(py, &error))
+    }
+
+    /// Pulls the rows of `signs`; the one way to a lookup.
+    pub(crate) fn look_up(&self, py: Python<'_>, signs: &[u64], train: bool) -> PyResult<Lookup> {
+        let inner = self.with(py, |table| {
+            if train {
+                clickmill_table::Lookup::train(table, signs, &self.buffers)
+            } else {
+                clickmill_table::Lookup::read(table, signs, &self.buffers)
+            }
+        })?;
+        Ok(Lookup { inner, source: None })
+    }
+}
+
+#[pymethods]
+impl Table {
+    #[new]
+    fn new(py: Python<'_>, config_json: &str) -> PyResult<Self> {
+        TableConfig::from_json(config_json)
+            .and_then(clickmill_table::Table::new)
+            .map(Self::wrap)
+            .map_err(|error| errors::table(py, &error))
+    }
+
+    /// The configuration with every default, as JSON.
+    fn config(&self, py: Python<'_>) -> String {
+        py.detach(|| self.lock().config().to_json())
+    }
+
+    #[getter]
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    #[getter]
+    fn step(&self, py: Python<'_>) -> u32 {
+        py.detach(|| self.lock().step())
+    }
+
+    /// Rows in the table.
+    fn rows(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.lock().len())
+    }
+
+    /// Bytes of memory for rows, index and admission.
+    fn bytes(&self, py: Python<'_>) -> u64 {
+        py.detach(|| self.lock().bytes())
+    }
+
+    /// Training is now in `step`; steps count from 1 and never go back.
+    fn begin_step(&self, py: Python<'_>, step: u64) -> PyResult<()> {
+        self.with(py, |table| table.begin_step(step))
+    }
+
+    /// Pulls the rows of unique `signs` [U]. With `train`, admitted signs get a row and `apply` is possible.
+    #[pyo3(signature = (signs, train))]
+    fn lookup(&self, py: Python<'_>, signs: PyReadonlyArray1<'_, u64>, train: bool) -> PyResult<Lookup> {
+        self.look_up(py, signs.as_slice()?, train)
+    }
+
+    /// Pulls the rows of the distinct signs of a group of `batch`; the lookup then speaks of that batch.
+    #[pyo3(signature = (batch, group, train))]
+    fn lookup_batch(&self, py: Python<'_>, batch: &Batch, group: usize, train: bool) -> PyResult<Lookup> {
+        let signs = &batch.group(group)?.unique;
+        let mut lookup = self.look_up(py, signs, train)?;
+        lookup.source = Some(Source {
+            batch: Arc::clone(&batch.inner),
+            group,
+        });
+        Ok(lookup)
+    }
+
+    /// Applies the gradients gathered in `lookup`, each multiplied by `scale`; once a lookup.
+    #[pyo3(signature = (lookup, learning_rate, scale = 1.0))]
+    fn apply(&self, py: Python<'_>, lookup: &Lookup, learning_rate: f32, scale: f32) -> PyResult<()> {
+        let rate = Rate { learning_rate, scale };
+        self.with(py, |table| table.apply(&lookup.inner, rate))
+    }
+
+    /// Weights [U,D] of `signs`; with `train`, admitted signs get a row.
+    #[pyo3(signature = (signs, train))]
+    fn pull<'py>(
+        &self,
+        py: Python<'py>,
+        signs: PyReadonlyArray1<'_, u64>,
+        train: bool,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        let signs = signs.as_slice()?;
+        let mut values = vec![0.0; signs.len() * self.dim];
+        self.with(py, |table| {
+            if train {
+                table.pull(signs, &mut values)
+            } else {
+                table.peek(signs, &mut values)
+            }
+        })?;
+        PyArray1::from_vec(py, values).reshape([signs.len(), self.dim])
+    }
+
+    /// Weights [U,D] of `signs`, without any effect on the table.
+    fn peek<'py>(
+        &self,
+        py: Python<'py>,
+        signs: PyReadonlyArray1<'_, u64>,
+    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+        self.pull(py, signs, false)
+    }
+
+    /// Applies gradients [U,D] to the rows of `signs`; signs without a row are dropped and counted.
+    #[pyo3(signature = (signs, gradients, learning_rate, shows = None, clicks = None, scale = 1.0))]
+    #[expect(clippy::too_many_arguments, reason = "Python passes them by name")]
+    fn push(
+        &self,
+        py: Python<'_>,
+        signs: PyReadonlyArray1<'_, u64>,
+        gradients: PyReadonlyArray2<'_, f32>,
+        learning_rate: f32,
+        shows: Option<PyReadonlyArray1<'_, f32>>,
+        clicks: Option<PyReadonlyArray1<'_, f32>>,
+        scale: f32,
+    ) -> PyResult<()> {
+        let (signs, gradients) = (signs.as_slice()?, gradients.as_slice()?);
+        let shows = shows.as_ref().map_or(Ok(&[][..]), |shows| shows.as_slice())?;
+        let clicks = clicks.as_ref().map_or(Ok(&[][..]), |clicks| clicks.as_slice())?;
+        let rate = Rate { learning_rate, scale };
+        self.with(py, |table| table.push(signs, gradients, shows, clicks, rate))
+    }
+}

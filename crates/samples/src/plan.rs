@@ -1,0 +1,350 @@
+//! A schema compiled for the columns of a format: what is done with each field of a line.
+
+use std::sync::Arc;
+
+use clickmill_types::Schema;
+use clickmill_types::schema::{DenseTransform, LabelTransform, Slot};
+use clickmill_types::sign::{sign, vocabulary_seed};
+
+use crate::bad::{Fault, shown};
+use crate::cross::Cross;
+use crate::dense::Dense;
+use crate::fields::Fields;
+use crate::number;
+use crate::rows::{Rows, Shape};
+use crate::sparse::Sparse;
+use crate::{Columns, Error};
+
+/// Actions in slot order, so that each group's signs come out in the order of its slots.
+#[derive(Debug)]
+pub struct Plan {
+    shape: Shape,
+    columns: Vec<String>,
+    steps: Vec<Step>,
+    /// Sparse slots that a cross needs; worked out before the steps.
+    parts: Vec<Sparse>,
+    schema: Arc<Schema>,
+}
+
+#[derive(Debug)]
+enum Step {
+    /// One value, hashed: what nearly every slot of a click log is.
+    Hash {
+        column: u32,
+        group: u32,
+        seed: u64,
+        missing: Option<u64>,
+    },
+    Sparse {
+        group: u32,
+        sparse: Box<Sparse>,
+    },
+    /// A slot that was worked out as a part.
+    Part {
+        group: u32,
+        part: usize,
+    },
+    Cross {
+        group: u32,
+        cross: Box<Cross>,
+    },
+    Dense(Box<Dense>),
+    Label {
+        slot: usize,
+        column: u32,
+        transform: LabelTransform,
+    },
+    Weight {
+        slot: usize,
+        column: u32,
+    },
+    GroupKey {
+        column: u32,
+        seed: u64,
+    },
+}
+
+/// Signs of the parts of crosses of one row; reused from row to row.
+#[derive(Debug, Default)]
+pub(crate) struct PartSigns(pub(crate) Vec<Vec<u64>>);
+
+impl Plan {
+    pub(crate) fn new(schema: &Arc<Schema>, columns: &Columns) -> Result<Self, Error> {
+        schema.check()?;
+        let mut resolver = Resolver::new(columns);
+        let group_of = groups_by_slot(schema);
+        let mut plan = Self {
+            shape: shape_of(schema),
+            columns: Vec::new(),
+            steps: Vec::new(),
+            parts: Vec::new(),
+            schema: Arc::clone(schema),
+        };
+        let mut part_of = vec![None; schema.slots.len()];
+        for slot in schema.slots.iter().filter_map(Slot::as_sparse) {
+            for name in &slot.cross {
+                let index = position(schema, name);
+                if let (None, Some(part)) = (part_of[index], schema.slots[index].as_sparse()) {
+                    part_of[index] = Some(plan.parts.len());
+                    let column = resolver.resolve(&schema.slots[index])?;
+                    plan.parts.push(Sparse::new(part, column));
+                }
+            }
+        }
+        for (index, slot) in schema.slots.iter().enumerate() {
+            let step = match slot {
+                Slot::Sparse(sparse) if !sparse.cross.is_empty() => Step::Cross {
+                    group: group_of[index],
+                    cross: Box::new(Cross::new(
+                        sparse,
+                        sparse
+                            .cross
+                            .iter()
+                            .filter_map(|name| part_of[position(schema, name)])
+                            .collect(),
+                    )),
+                },
+                Slot::Sparse(sparse) => {
+                    let group = group_of[index];
+                    let compiled = Sparse::new(sparse, resolver.resolve(slot)?);
+                    match (part_of[index], compiled.as_plain_hash()) {
+                        (Some(part), _) => Step::Part { group, part },
+                        (None, Some((column, seed, missing))) => Step::Hash {
+                            column,
+                            group,
+                            seed,
+                            missing,
+                        },
+                        (None, None) => Step::Sparse {
+                            group,
+                            sparse: Box::new(compiled),
+                        },
+                    }
+                }
+                Slot::Dense(dense) => Step::Dense(Box::new(Dense::new(dense, resolver.resolve(slot)?)?)),
+                Slot::Label(label) => Step::Label {
+                    slot: index,
+                    column: resolver.resolve(slot)?,
+                    transform: label.transform.clone(),
+                },
+                Slot::Weight(_) => Step::Weight {
+                    slot: index,
+                    column: resolver.resolve(slot)?,
+                },
+                Slot::Group(group) => Step::GroupKey {
+                    column: resolver.resolve(slot)?,
+                    seed: vocabulary_seed(&group.name),
+                },
+            };
+            plan.steps.push(step);
+        }
+        plan.columns = resolver.names;
+        Ok(plan)
+    }
+
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
+    /// Columns by index: those of the format, or where lines name their columns, those of the schema.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// Slots made from column `index`.
+    pub(crate) fn slots_of(&self, index: usize) -> impl Iterator<Item = &str> {
+        let column = self.columns[index].as_str();
+        self.schema
+            .slots
+            .iter()
+            .filter(move |slot| slot.column() == Some(column))
+            .map(Slot::name)
+    }
+
+    /// Appends one row; at a fault the rows have to be rolled back.
+    #[inline]
+    pub(crate) fn evaluate<F: Fields>(
+        &self,
+        fields: &F,
+        parts: &mut PartSigns,
+        rows: &mut Rows,
+    ) -> Result<(), Fault> {
+        parts.0.resize_with(self.parts.len(), Vec::new);
+        for (part, signs) in self.parts.iter().zip(&mut parts.0) {
+            signs.clear();
+            part.signs(fields, signs)?;
+        }
+        for step in &self.steps {
+            match step {
+                Step::Hash {
+                    column,
+                    group,
+                    seed,
+                    missing,
+                } => {
+                    let row = &mut rows.groups[*group as usize];
+                    let value = fields.first(*column).map(|cursor| fields.value(cursor).bytes);
+                    match value {
+                        Some(bytes) if !bytes.is_empty() => row.signs.push(sign(bytes, *seed)),
+                        _ => row.signs.extend(*missing),
+                    }
+                    row.offsets.push(row.signs.len() as u32);
+                }
+                Step::Sparse { group, sparse } => {
+                    let row = &mut rows.groups[*group as usize];
+                    sparse.signs(fields, &mut row.signs)?;
+                    row.offsets.push(row.signs.len() as u32);
+                }
+                Step::Part { group, part } => {
+                    let row = &mut rows.groups[*group as usize];
+                    row.signs.extend_from_slice(&parts.0[*part]);
+                    row.offsets.push(row.signs.len() as u32);
+                }
+                Step::Cross { group, cross } => {
+                    let row = &mut rows.groups[*group as usize];
+                    cross.signs(&parts.0, &mut row.signs);
+                    row.offsets.push(row.signs.len() as u32);
+                }
+                Step::Dense(dense) => dense.push(fields, &mut rows.dense)?,
+                Step::Label {
+                    slot,
+                    column,
+                    transform,
+                } => {
+                    let label = self.label(fields, *slot, *column, transform)?;
+                    rows.labels.push(label);
+                }
+                Step::Weight { slot, column } => {
+                    let weight = self.weight(fields, *slot, *column)?;
+                    rows.weights.push(weight);
+                }
+                Step::GroupKey { column, seed } => {
+                    let value = fields.first(*column).map_or(&b""[..], |c| fields.value(c).bytes);
+                    rows.group_keys.push(sign(value, *seed));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn label<F: Fields>(
+        &self,
+        fields: &F,
+        slot: usize,
+        column: u32,
+        transform: &LabelTransform,
+    ) -> Result<f32, Fault> {
+        let name = || self.schema.slots[slot].name();
+        let Some(value) = fields.first(column).map(|cursor| fields.value(cursor)) else {
+            return Err(Fault::new(0, format!("label `{}` is missing", name())));
+        };
+        if value.bytes.is_empty() {
+            return Err(Fault::new(
+                value.at as usize,
+                format!("label `{}` is missing", name()),
+            ));
+        }
+        if let LabelTransform::OneOf { values } = transform {
+            let is_one = values.iter().any(|one| one.as_bytes() == value.bytes);
+            return Ok(f32::from(u8::from(is_one)));
+        }
+        let number = number::parse(value.bytes)
+            .map_err(|reason| Fault::new(value.at as usize, format!("label `{}`: {reason}", name())))?;
+        Ok(match transform {
+            LabelTransform::Threshold { at } => f32::from(u8::from(number >= *at)),
+            LabelTransform::Affine { scale, shift } => number * scale + shift,
+            LabelTransform::Identity | LabelTransform::OneOf { .. } => number,
+        })
+    }
+
+    fn weight<F: Fields>(&self, fields: &F, slot: usize, column: u32) -> Result<f32, Fault> {
+        let name = || self.schema.slots[slot].name();
+        let value = fields.first(column).map(|cursor| fields.value(cursor));
+        let Some(value) = value.filter(|value| !value.bytes.is_empty()) else {
+            return Err(Fault::new(0, format!("weight `{}` is missing", name())));
+        };
+        let fail = |reason: String| Fault::new(value.at as usize, format!("weight `{}`: {reason}", name()));
+        let number = number::parse(value.bytes).map_err(fail)?;
+        if number < 0.0 {
+            return Err(fail(format!("{} is negative", shown(value.bytes))));
+        }
+        Ok(number)
+    }
+}
+
+fn shape_of(schema: &Schema) -> Shape {
+    let count = |is_kind: fn(&Slot) -> bool| schema.slots.iter().filter(|slot| is_kind(slot)).count();
+    Shape {
+        num_dense: schema.num_dense(),
+        num_labels: count(|slot| matches!(slot, Slot::Label(_))),
+        has_weight: count(|slot| matches!(slot, Slot::Weight(_))) > 0,
+        has_group_key: count(|slot| matches!(slot, Slot::Group(_))) > 0,
+        slots: schema.groups().iter().map(|group| group.slots.len()).collect(),
+    }
+}
+
+fn groups_by_slot(schema: &Schema) -> Vec<u32> {
+    let mut group_of = vec![0; schema.slots.len()];
+    for (index, group) in schema.groups().iter().enumerate() {
+        for &slot in &group.slots {
+            group_of[slot] = index as u32;
+        }
+    }
+    group_of
+}
+
+fn position(schema: &Schema, name: &str) -> usize {
+    schema
+        .slots
+        .iter()
+        .position(|slot| slot.name() == name)
+        .expect("a checked schema crosses slots that it has")
+}
+
+/// Gives columns their indexes and refuses those that the format does not have.
+struct Resolver<'a> {
+    columns: &'a Columns,
+    names: Vec<String>,
+}
+
+impl<'a> Resolver<'a> {
+    fn new(columns: &'a Columns) -> Self {
+        let (Columns::Fixed(names) | Columns::Named(names)) = columns;
+        Self {
+            columns,
+            names: names.clone(),
+        }
+    }
+
+    fn resolve(&mut self, slot: &Slot) -> Result<u32, Error> {
+        let column = slot
+            .column()
+            .expect("only a cross has no column, and it is not resolved");
+        if let Some(index) = self.names.iter().position(|name| name == column) {
+            return Ok(index as u32);
+        }
+        match self.columns {
+            Columns::Fixed(names) => Err(Error::slot(
+                slot.name(),
+                format!(
+                    "column `{column}` is not in the data; known columns: {}",
+                    names.join(", ")
+                ),
+            )),
+            Columns::Named(_) => {
+                self.names.push(column.to_owned());
+                Ok(self.names.len() as u32 - 1)
+            }
+        }
+    }
+}
+
+/// Whether the schema has a slot that waits for mean and standard deviation.
+pub(crate) fn is_unfitted(transform: &DenseTransform) -> bool {
+    matches!(transform, DenseTransform::Standardise { mean, .. } if mean.is_empty())
+}

@@ -1,0 +1,6 @@
+//! The public face of the crate, over real files.
+
+mod formats;
+mod reader;
+mod resume;
+mod support;

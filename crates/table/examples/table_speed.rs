@@ -1,0 +1,131 @@
+//! Keys per second and bytes per key of a table on one core.
+//!
+//! `cargo run --release -p clickmill-table --example table_speed [rows] [dim]` (16,000,000 and 16 unless
+//! told otherwise; row-wise Adagrad) prints one JSON object. Keys are uniform over all rows, the hardest
+//! case for a cache.
+
+use std::hint::black_box;
+
+use clickmill_table::{Buffers, Lookup, Rate, Table, TableConfig};
+use clickmill_types::schema::TableSpec;
+
+const BATCH: usize = 26_000;
+const ROUNDS: usize = 400;
+
+fn main() {
+    let mut arguments = std::env::args()
+        .skip(1)
+        .map(|text| text.parse::<u64>().expect("a number"));
+    let num_rows = arguments.next().unwrap_or(16_000_000);
+    let dim = u32::try_from(arguments.next().unwrap_or(16)).expect("a dim");
+    let before = resident_bytes();
+    let mut table = Table::new(TableConfig::new(TableSpec {
+        name: "speed".to_owned(),
+        dim,
+        seed: 1,
+        init: clickmill_types::schema::Init::default(),
+    }))
+    .expect("a valid configuration");
+    let sign = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+
+    let mut signs = vec![0; BATCH];
+    let mut values = vec![0.0_f32; BATCH * dim as usize];
+    let start = cpu_seconds();
+    for first in (0..num_rows).step_by(BATCH) {
+        let count = BATCH.min((num_rows - first) as usize);
+        for (at, slot) in signs[..count].iter_mut().enumerate() {
+            *slot = sign(first + at as u64);
+        }
+        table
+            .pull(&signs[..count], &mut values[..count * dim as usize])
+            .expect("memory");
+    }
+    let create_seconds = cpu_seconds() - start;
+    let resident = resident_bytes() - before;
+
+    let buffers = Buffers::default();
+    let gradients: Vec<f32> = (0..BATCH * dim as usize)
+        .map(|at| (at % 17) as f32 * 1e-3 - 8e-3)
+        .collect();
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut batches = vec![vec![0_u64; BATCH]; ROUNDS];
+    for slot in batches.iter_mut().flatten() {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        *slot = sign(state % num_rows);
+    }
+    let (mut peek_best, mut pull_best, mut push_best) = (f64::MAX, f64::MAX, f64::MAX);
+    let (mut pull_seconds, mut push_seconds) = (0.0, 0.0);
+    for (round, batch) in batches.iter().enumerate() {
+        table.begin_step(round as u64 + 1).expect("steps ascend");
+        let start = cpu_seconds();
+        black_box(Lookup::read(&table, &batches[ROUNDS - 1 - round], &buffers).expect("signs"));
+        peek_best = peek_best.min(cpu_seconds() - start);
+        let start = cpu_seconds();
+        let lookup = Lookup::train(&mut table, batch, &buffers).expect("signs");
+        let seconds = cpu_seconds() - start;
+        (pull_seconds, pull_best) = (pull_seconds + seconds, pull_best.min(seconds));
+        black_box(lookup.values());
+        lookup.add_gradients(&gradients).expect("shapes");
+        // Between pull and update of a batch lies a model; another batch's rows stand for its cache traffic.
+        black_box(Lookup::read(&table, &batches[(round + ROUNDS / 2) % ROUNDS], &buffers).expect("signs"));
+        let start = cpu_seconds();
+        table
+            .apply(
+                &lookup,
+                Rate {
+                    learning_rate: 0.01,
+                    scale: 1.0,
+                },
+            )
+            .expect("a fresh lookup");
+        let seconds = cpu_seconds() - start;
+        (push_seconds, push_best) = (push_seconds + seconds, push_best.min(seconds));
+    }
+    let keys = (ROUNDS * BATCH) as f64;
+    let million = |seconds: f64, keys: f64| (keys / seconds / 1e4).round() / 100.0;
+    let report = serde_json::json!({
+        "rows": table.len(),
+        "dim": dim,
+        "create_million_keys_per_second": million(create_seconds, num_rows as f64),
+        "pull_million_keys_per_second": million(pull_seconds, keys),
+        "update_million_keys_per_second": million(push_seconds, keys),
+        "best_batch_read_million_keys_per_second": million(peek_best, BATCH as f64),
+        "best_batch_pull_million_keys_per_second": million(pull_best, BATCH as f64),
+        "best_batch_update_million_keys_per_second": million(push_best, BATCH as f64),
+        "bytes_per_key": table.bytes() as f64 / table.len() as f64,
+        "resident_bytes_per_key": resident as f64 / table.len() as f64,
+    });
+    write(&report);
+    if std::env::var("SMAPS").is_ok() {
+        println!("{}", std::fs::read_to_string("/proc/self/smaps_rollup").unwrap());
+    }
+}
+
+fn write(report: &serde_json::Value) {
+    use std::io::Write;
+    writeln!(std::io::stdout(), "{report:#}").expect("stdout");
+}
+
+fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages: u64 = statm
+        .split(' ')
+        .nth(1)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0);
+    pages * 4096
+}
+
+/// CPU time of this thread: what other processes take away must not count.
+#[expect(unsafe_code, reason = "the clock is a system call")]
+fn cpu_seconds() -> f64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is a valid place for the answer.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}

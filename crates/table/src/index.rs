@@ -1,0 +1,158 @@
+//! The index of one bucket: from a hash to row numbers.
+//!
+//! Open addressing by cache line: a group is 16 slots of 4 bytes, each an 8-bit tag of the hash above the
+//! row number plus one; 0 is empty. A search reads the home group and goes on to the next one only while
+//! groups are full. Nothing is ever deleted: eviction rebuilds the index. The number of groups need not be
+//! a power of two, so that growth by half keeps memory close to what is needed.
+
+/// Rows that a bucket can number.
+pub(crate) const MAX_ROWS: u32 = (1 << 24) - 2;
+
+const SLOTS: usize = 16;
+
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+pub(crate) struct Group([u32; SLOTS]);
+
+/// What the index needs of a hash: the home position, from bits below those of the bucket, and the tag.
+#[derive(Clone, Copy)]
+pub(crate) struct Key {
+    position: u32,
+    tag: u32,
+}
+
+impl Key {
+    /// `hash` is `mix(sign)`, whose top `bucket_bits` bits chose the bucket.
+    #[inline(always)]
+    pub(crate) fn new(hash: u64, bucket_bits: u32) -> Self {
+        Self {
+            position: ((hash << bucket_bits) >> 32) as u32,
+            tag: (hash & 0xff) as u32,
+        }
+    }
+}
+
+impl Group {
+    /// Bit i is set where slot i has the tag, and where slot i is empty.
+    #[cfg(target_arch = "x86_64")]
+    #[expect(unsafe_code, reason = "loads of whole vectors")]
+    #[inline(always)]
+    fn masks(&self, tag: u32) -> (u32, u32) {
+        use std::arch::x86_64::{
+            __m128i, _mm_cmpeq_epi32, _mm_load_si128, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32,
+            _mm_set1_epi32, _mm_setzero_si128, _mm_srli_epi32,
+        };
+        // SAFETY: SSE2 is part of x86-64; the four loads cover exactly the aligned group.
+        unsafe {
+            let base = self.0.as_ptr().cast::<__m128i>();
+            let slots = [
+                _mm_load_si128(base),
+                _mm_load_si128(base.add(1)),
+                _mm_load_si128(base.add(2)),
+                _mm_load_si128(base.add(3)),
+            ];
+            let gather = |lanes: [__m128i; 4]| {
+                let low = _mm_packs_epi32(lanes[0], lanes[1]);
+                let high = _mm_packs_epi32(lanes[2], lanes[3]);
+                _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u32
+            };
+            let wanted = _mm_set1_epi32(tag as i32);
+            let zero = _mm_setzero_si128();
+            let matches = slots.map(|four| _mm_cmpeq_epi32(_mm_srli_epi32::<24>(four), wanted));
+            let empties = slots.map(|four| _mm_cmpeq_epi32(four, zero));
+            let empties = gather(empties);
+            (gather(matches) & !empties, empties)
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    #[inline(always)]
+    fn masks(&self, tag: u32) -> (u32, u32) {
+        let (mut matches, mut empties) = (0, 0);
+        for (at, &slot) in self.0.iter().enumerate() {
+            matches |= u32::from(slot >> 24 == tag && slot != 0) << at;
+            empties |= u32::from(slot == 0) << at;
+        }
+        (matches, empties)
+    }
+
+    #[inline(always)]
+    fn row(&self, at: u32) -> u32 {
+        (self.0[at as usize % SLOTS] & 0x00ff_ffff) - 1
+    }
+}
+
+pub(crate) struct Index {
+    groups: Vec<Group>,
+}
+
+impl Index {
+    /// An index for `rows` rows that may grow to its full load before it must be rebuilt.
+    pub(crate) fn with_capacity(rows: usize) -> Self {
+        let groups = (rows * 8).div_ceil(SLOTS * 7).max(1);
+        Self {
+            groups: vec![Group([0; SLOTS]); groups],
+        }
+    }
+
+    /// Rows at full load: seven eighths of the slots.
+    pub(crate) fn capacity(&self) -> usize {
+        self.groups.len() * SLOTS * 7 / 8
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.groups.len() * size_of::<Group>()
+    }
+
+    #[inline(always)]
+    fn home(&self, key: Key) -> usize {
+        ((u64::from(key.position) * self.groups.len() as u64) >> 32) as usize
+    }
+
+    /// The line that a search for `key` reads first.
+    #[inline(always)]
+    pub(crate) fn line(&self, key: Key) -> *const Group {
+        &raw const self.groups[self.home(key)]
+    }
+
+    /// The first row of the home group whose tag fits: nearly always the right one.
+    #[inline(always)]
+    pub(crate) fn candidate(&self, key: Key) -> Option<u32> {
+        let group = &self.groups[self.home(key)];
+        let (matches, _) = group.masks(key.tag);
+        (matches != 0).then(|| group.row(matches.trailing_zeros()))
+    }
+
+    /// The row for which `is_row` holds, among those whose tag fits.
+    pub(crate) fn find(&self, key: Key, is_row: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut at = self.home(key);
+        loop {
+            let group = &self.groups[at];
+            let (mut matches, empties) = group.masks(key.tag);
+            while matches != 0 {
+                let row = group.row(matches.trailing_zeros());
+                if is_row(row) {
+                    return Some(row);
+                }
+                matches &= matches - 1;
+            }
+            if empties != 0 {
+                return None;
+            }
+            at = if at + 1 == self.groups.len() { 0 } else { at + 1 };
+        }
+    }
+
+    /// The caller keeps the number of rows within `capacity`, so that an empty slot exists.
+    pub(crate) fn insert(&mut self, key: Key, row: u32) {
+        let mut at = self.home(key);
+        loop {
+            let (_, empties) = self.groups[at].masks(key.tag);
+            if empties != 0 {
+                self.groups[at].0[empties.trailing_zeros() as usize] = (key.tag << 24) | (row + 1);
+                return;
+            }
+            at = if at + 1 == self.groups.len() { 0 } else { at + 1 };
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! The rows of one batch: pulled, pooled, and given their gradients.
+//!
+//! Values never change after the pull, so that any number of threads may pool at once without a lock.
+//! Gradients are gathered under the lookup's own lock. A lookup remembers the places of its rows; they hold
+//! until rows change places (eviction, load, split), after which the table refuses it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::pooling::{self, Occurrences, PooledSlot};
+use crate::pull::Handle;
+use crate::{Error, Rate, Table};
+
+/// Memory of lookups that are gone, for those to come: a batch is too large to be allocated anew each time.
+#[derive(Clone, Default)]
+pub struct Buffers {
+    free: Arc<Mutex<Vec<Memory>>>,
+}
+
+/// As many as a pipeline has in flight.
+const MAX_FREE: usize = 16;
+
+#[derive(Default)]
+struct Memory {
+    values: Vec<f32>,
+    handles: Vec<Handle>,
+    gathered: Gathered,
+}
+
+#[derive(Default)]
+struct Gathered {
+    /// [U,D], or empty before the first gradient.
+    gradients: Vec<f32>,
+    /// [U] each, or empty before the first observation.
+    shows: Vec<f32>,
+    clicks: Vec<f32>,
+    is_applied: bool,
+}
+
+impl Buffers {
+    fn take(&self) -> Memory {
+        lock(&self.free).pop().unwrap_or_default()
+    }
+
+    fn give(&self, mut memory: Memory) {
+        memory.gathered.gradients.clear();
+        memory.gathered.shows.clear();
+        memory.gathered.clicks.clear();
+        memory.gathered.is_applied = false;
+        let mut free = lock(&self.free);
+        if free.len() < MAX_FREE {
+            free.push(memory);
+        }
+    }
+}
+
+/// A panic of another holder cannot leave these plain buffers in a state that matters.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub struct Lookup {
+    table_id: u64,
+    generation: u64,
+    dim: usize,
+    values: Vec<f32>,
+    handles: Vec<Handle>,
+    gathered: Mutex<Gathered>,
+    buffers: Buffers,
+}
+
+impl Drop for Lookup {
+    fn drop(&mut self) {
+        let gathered = std::mem::take(&mut *lock(&self.gathered));
+        self.buffers.give(Memory {
+            values: std::mem::take(&mut self.values),
+            handles: std::mem::take(&mut self.handles),
+            gathered,
+        });
+    }
+}
+
+impl Lookup {
+    /// Pulls the rows of `signs` for training: admitted signs get a row.
+    pub fn train(table: &mut Table, signs: &[u64], buffers: &Buffers) -> Result<Self, Error> {
+        let mut lookup = Self::sized(table, signs.len(), buffers);
+        table.pull_train(signs, &mut lookup.values, &mut lookup.handles)?;
+        Ok(lookup)
+    }
+
+    /// Reads the rows of `signs`; gradients of such a lookup have nowhere to go.
+    pub fn read(table: &Table, signs: &[u64], buffers: &Buffers) -> Result<Self, Error> {
+        let mut lookup = Self::sized(table, signs.len(), buffers);
+        table.read(signs, &mut lookup.values, &mut lookup.handles)?;
+        lookup.handles.clear();
+        Ok(lookup)
+    }
+
+    fn sized(table: &Table, num_rows: usize, buffers: &Buffers) -> Self {
+        let mut memory = buffers.take();
+        // Old contents stay where they are: the pull overwrites every element.
+        memory.values.resize(num_rows * table.dim(), 0.0);
+        memory.handles.resize(num_rows, Handle::NONE);
+        Self {
+            table_id: table.id,
+            generation: table.generation,
+            dim: table.dim(),
+            values: memory.values,
+            handles: memory.handles,
+            gathered: Mutex::new(memory.gathered),
+            buffers: buffers.clone(),
+        }
+    }
+
+    /// U.
+    pub fn num_rows(&self) -> usize {
+        self.values.len() / self.dim
+    }
+
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// [U,D].
+    pub fn values(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// Pools to `out` [B',P,D] the samples from `first_sample` on, slots in the order given.
+    pub fn pool(
+        &self,
+        occurrences: &Occurrences<'_>,
+        first_sample: usize,
+        slots: &[PooledSlot],
+        out: &mut [f32],
+    ) -> Result<(), Error> {
+        pooling::pool(&self.values, self.dim, occurrences, first_sample, slots, out)
+    }
+
+    /// Rows of one slot to `out` [B',L,D], zero padded, and their number to `lengths` [B'].
+    pub fn sequence(
+        &self,
+        occurrences: &Occurrences<'_>,
+        first_sample: usize,
+        position: usize,
+        out: &mut [f32],
+        lengths: &mut [i64],
+    ) -> Result<(), Error> {
+        pooling::sequence(
+            &self.values,
+            self.dim,
+            occurrences,
+            first_sample,
+            position,
+            out,
+            lengths,
+        )
+    }
+
+    /// Adds the gradients [B',P,D] of what `pool` gave.
+    pub fn unpool(
+        &self,
+        occurrences: &Occurrences<'_>,
+        first_sample: usize,
+        slots: &[PooledSlot],
+        out_gradients: &[f32],
+    ) -> Result<(), Error> {
+        self.gather(|gathered| {
+            let gradients = gathered.gradients(self.values.len());
+            pooling::unpool(
+                &self.values,
+                self.dim,
+                occurrences,
+                first_sample,
+                slots,
+                out_gradients,
+                gradients,
+            )
+        })
+    }
+
+    /// Adds the gradients [B',L,D] of what `sequence` gave.
+    pub fn unsequence(
+        &self,
+        occurrences: &Occurrences<'_>,
+        first_sample: usize,
+        position: usize,
+        num_samples: usize,
+        out_gradients: &[f32],
+    ) -> Result<(), Error> {
+        self.gather(|gathered| {
+            let gradients = gathered.gradients(self.values.len());
+            pooling::unsequence(
+                self.dim,
+                occurrences,
+                first_sample,
+                position,
+                num_samples,
+                out_gradients,
+                gradients,
+            )
+        })
+    }
+
+    /// Adds gradients [U,D] as they are.
+    pub fn add_gradients(&self, gradients: &[f32]) -> Result<(), Error> {
+        if gradients.len() != self.values.len() {
+            return Err(Error::argument(format!(
+                "{} numbers for {} rows of dim {}",
+                gradients.len(),
+                self.num_rows(),
+                self.dim
+            )));
+        }
+        self.gather(|gathered| {
+            let sums = gathered.gradients(self.values.len());
+            sums.iter_mut()
+                .zip(gradients)
+                .for_each(|(sum, &gradient)| *sum += gradient);
+            Ok(())
+        })
+    }
+
+    /// Counts shows and clicks of the rows: one show an occurrence, the sample's label as clicks.
+    pub fn observe(&self, occurrences: &Occurrences<'_>, labels: &[f32]) -> Result<(), Error> {
+        self.gather(|gathered| {
+            let num_rows = self.num_rows();
+            gathered.shows.resize(num_rows, 0.0);
+            gathered.clicks.resize(num_rows, 0.0);
+            pooling::observe(occurrences, labels, &mut gathered.shows, &mut gathered.clicks)
+        })
+    }
+
+    /// The gradients gathered so far, [U,D].
+    pub fn gradients(&self) -> Result<Vec<f32>, Error> {
+        self.gather(|gathered| Ok(gathered.gradients(self.values.len()).clone()))
+    }
+
+    /// Sum of the squared gradients, for clipping by a global norm.
+    pub fn gradient_square_sum(&self) -> Result<f64, Error> {
+        self.gather(|gathered| Ok(crate::dense::square_sum(gathered.gradients(self.values.len()))))
+    }
+
+    fn gather<T>(&self, work: impl FnOnce(&mut Gathered) -> Result<T, Error>) -> Result<T, Error> {
+        let mut gathered = lock(&self.gathered);
+        if gathered.is_applied {
+            return Err(Error::state(
+                "the lookup has been applied; pull again for the next batch",
+            ));
+        }
+        work(&mut gathered)
+    }
+}
+
+impl Gathered {
+    fn gradients(&mut self, len: usize) -> &mut Vec<f32> {
+        if self.gradients.len() != len {
+            self.gradients.clear();
+            self.gradients.resize(len, 0.0);
+        }
+        &mut self.gradients
+    }
+}
+
+impl Table {
+    /// Applies what a lookup has gathered, once.
+    pub fn apply(&mut self, lookup: &Lookup, rate: Rate) -> Result<(), Error> {
+        if lookup.table_id != self.id {
+            return Err(Error::state("the lookup belongs to another table"));
+        }
+        if lookup.generation != self.generation {
+            return Err(Error::state(
+                "the lookup was made before rows changed places; apply lookups before a fence that evicts",
+            ));
+        }
+        if lookup.handles.len() != lookup.num_rows() {
+            return Err(Error::state(
+                "the lookup was made for reading; pull with train=True",
+            ));
+        }
+        lookup.gather(|gathered| {
+            gathered.gradients(lookup.values.len());
+            let Gathered {
+                gradients,
+                shows,
+                clicks,
+                is_applied,
+            } = gathered;
+            self.push_handles(&lookup.handles, gradients, shows, clicks, rate)?;
+            *is_applied = true;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,486 @@
+//! A table: buckets of rows, pulled by sign and pushed by place.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use clickmill_types::sign::mix;
+
+use crate::Error;
+use crate::adam::{CatchUp, History};
+use crate::admission::Admission;
+use crate::bucket::Bucket;
+use crate::config::{Optimizer, TableConfig};
+use crate::initial::Initial;
+use crate::layout::Layout;
+use crate::optimizer::{Adagrad, Adam, Ftrl, LazyAdam, RowWiseAdagrad, Sgd};
+use crate::pull::{Handle, Source, pull};
+use crate::push::{Push, push};
+
+static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+
+/// Learning rate of one push and the factor that gradients are multiplied by first.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    pub learning_rate: f32,
+    pub scale: f32,
+}
+
+/// What happened to a table since it was made or loaded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    pub rows_created: u64,
+    pub rows_evicted: u64,
+    /// Sightings in training of signs that were not admitted.
+    pub sightings_refused: u64,
+    /// Gradients of signs that had no row.
+    pub gradients_dropped: u64,
+}
+
+pub struct Table {
+    pub(crate) config: TableConfig,
+    pub(crate) layout: Layout,
+    pub(crate) buckets: Vec<Bucket>,
+    pub(crate) bucket_bits: u32,
+    pub(crate) initial: Initial,
+    pub(crate) admission: Admission,
+    pub(crate) history: History,
+    pub(crate) step: u32,
+    /// Steps that are over: what a read must have caught up with.
+    pub(crate) done: u32,
+    /// Identity of this table in this process, so that no lookup of another one is taken for its own.
+    pub(crate) id: u64,
+    /// Rises whenever rows change places.
+    pub(crate) generation: u64,
+    pub(crate) counters: Counters,
+    pub(crate) ledger: crate::ledger::Ledger,
+}
+
+impl Table {
+    pub fn new(config: TableConfig) -> Result<Self, Error> {
+        config.check()?;
+        let layout = Layout::new(&config);
+        Ok(Self {
+            layout,
+            bucket_bits: config.bucket_bits,
+            buckets: empty_buckets(layout, config.bucket_bits),
+            initial: Initial::new(&config.spec),
+            admission: Admission::new(config.admission, config.spec.seed),
+            history: History::default(),
+            step: 0,
+            done: 0,
+            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            generation: 0,
+            counters: Counters::default(),
+            ledger: crate::ledger::Ledger::default(),
+            config,
+        })
+    }
+
+    pub fn config(&self) -> &TableConfig {
+        &self.config
+    }
+
+    pub fn dim(&self) -> usize {
+        self.layout.dim
+    }
+
+    pub fn step(&self) -> u32 {
+        self.step
+    }
+
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// Rows in the table.
+    pub fn len(&self) -> u64 {
+        self.buckets.iter().map(|bucket| u64::from(bucket.len())).sum()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of rows, index and admission sketch.
+    pub fn bytes(&self) -> u64 {
+        let rows: usize = self.buckets.iter().map(Bucket::bytes).sum();
+        (rows + self.admission.bytes()) as u64
+    }
+
+    /// Training is now in `step`; steps count from 1 and never go back.
+    pub fn begin_step(&mut self, step: u64) -> Result<(), Error> {
+        let next = u32::try_from(step)
+            .map_err(|_| Error::argument(format!("step is {step}; allowed: up to {}", u32::MAX)))?;
+        if next < self.step {
+            return Err(Error::state(format!(
+                "step {next} lies before step {} that the table is in; steps never go back",
+                self.step
+            )));
+        }
+        self.done = self.done.max(next.saturating_sub(1));
+        self.step = next;
+        self.extend_history();
+        Ok(())
+    }
+
+    /// Weights of `signs` to `values` [U,D]; creates rows for signs that are admitted.
+    pub(crate) fn pull_train(
+        &mut self,
+        signs: &[u64],
+        values: &mut [f32],
+        handles: &mut [Handle],
+    ) -> Result<(), Error> {
+        pull(&mut Trainer { table: self }, signs, values, handles)
+    }
+
+    /// Weights of `signs` to `values` [U,D]; a sign without a row gives its initial row.
+    pub fn peek(&self, signs: &[u64], values: &mut [f32]) -> Result<(), Error> {
+        self.check_values(signs.len(), values.len())?;
+        let mut handles = vec![Handle::NONE; signs.len()];
+        self.read(signs, values, &mut handles)
+    }
+
+    /// As `peek`, with the places of the rows.
+    pub(crate) fn read(
+        &self,
+        signs: &[u64],
+        values: &mut [f32],
+        handles: &mut [Handle],
+    ) -> Result<(), Error> {
+        pull(&mut Reader { table: self }, signs, values, handles)
+    }
+
+    /// Pulls for training: as `peek`, and creates rows for signs that are admitted.
+    pub fn pull(&mut self, signs: &[u64], values: &mut [f32]) -> Result<(), Error> {
+        self.check_values(signs.len(), values.len())?;
+        let mut handles = vec![Handle::NONE; signs.len()];
+        self.pull_train(signs, values, &mut handles)
+    }
+
+    /// Applies gradients [U,D] by sign; signs without a row are dropped and counted. A sign that occurs
+    /// twice is updated twice, in order. `shows` and `clicks` have one number a sign, or none at all.
+    pub fn push(
+        &mut self,
+        signs: &[u64],
+        gradients: &[f32],
+        shows: &[f32],
+        clicks: &[f32],
+        rate: Rate,
+    ) -> Result<(), Error> {
+        self.check_values(signs.len(), gradients.len())?;
+        for (what, len) in [("shows", shows.len()), ("clicks", clicks.len())] {
+            if len != 0 && len != signs.len() {
+                return Err(Error::argument(format!(
+                    "{what} has {len} numbers for {} signs",
+                    signs.len()
+                )));
+            }
+        }
+        let handles: Vec<Handle> = signs.iter().map(|&sign| self.place(sign)).collect();
+        self.push_handles(&handles, gradients, shows, clicks, rate)
+    }
+
+    fn place(&self, sign: u64) -> Handle {
+        let hash = mix(sign);
+        let number = bucket_of(hash, self.bucket_bits);
+        match self.buckets[number].find(sign, hash) {
+            Some(row) => Handle::new(number, row),
+            None => Handle::NONE,
+        }
+    }
+
+    fn check_values(&self, num_signs: usize, num_values: usize) -> Result<(), Error> {
+        let expected = num_signs * self.layout.dim;
+        if num_values == expected {
+            return Ok(());
+        }
+        Err(Error::argument(format!(
+            "{num_signs} signs of dim {} need {expected} numbers, not {num_values}",
+            self.layout.dim
+        )))
+    }
+
+    /// The caller vouches that the handles are of this table and generation.
+    pub(crate) fn push_handles(
+        &mut self,
+        handles: &[Handle],
+        gradients: &[f32],
+        shows: &[f32],
+        clicks: &[f32],
+        rate: Rate,
+    ) -> Result<(), Error> {
+        let Rate { learning_rate, scale } = rate;
+        if !(learning_rate.is_finite() && learning_rate >= 0.0 && scale.is_finite()) {
+            return Err(Error::argument(format!(
+                "learning rate {learning_rate} and scale {scale} must be finite, the rate 0 or more"
+            )));
+        }
+        let batch = Push {
+            handles,
+            gradients,
+            shows,
+            clicks,
+            step: self.step,
+        };
+        let (buckets, layout) = (&mut self.buckets, self.layout);
+        let dropped = match self.config.optimizer {
+            Optimizer::Sgd { weight_decay } => {
+                let rule = Sgd {
+                    learning_rate,
+                    scale,
+                    weight_decay,
+                };
+                push(buckets, layout, &rule, batch)
+            }
+            Optimizer::Adagrad {
+                eps, weight_decay, ..
+            } => {
+                let rule = Adagrad {
+                    learning_rate,
+                    scale,
+                    eps,
+                    weight_decay,
+                };
+                push(buckets, layout, &rule, batch)
+            }
+            Optimizer::RowWiseAdagrad {
+                eps, weight_decay, ..
+            } => {
+                let rule = RowWiseAdagrad {
+                    learning_rate,
+                    scale,
+                    eps,
+                    weight_decay,
+                };
+                push(buckets, layout, &rule, batch)
+            }
+            Optimizer::LazyAdam {
+                beta1,
+                beta2,
+                eps,
+                weight_decay,
+            } => {
+                let rule = LazyAdam {
+                    step_size: LazyAdam::step_size(learning_rate, beta1, beta2, started(self.step)?),
+                    scale,
+                    beta1,
+                    beta2,
+                    eps,
+                    weight_decay,
+                };
+                push(buckets, layout, &rule, batch)
+            }
+            Optimizer::Adam {
+                beta1,
+                beta2,
+                eps,
+                weight_decay,
+            } => {
+                self.history
+                    .record(started(self.step)?, learning_rate, beta1, beta2);
+                let catch_up = CatchUp {
+                    history: &self.history,
+                    beta1,
+                    beta2,
+                    eps,
+                    weight_decay,
+                };
+                let rule = Adam {
+                    catch_up,
+                    step: self.step,
+                    scale,
+                };
+                push(buckets, layout, &rule, batch)
+            }
+            Optimizer::Ftrl {
+                beta,
+                l1,
+                l2,
+                lr_power,
+                ..
+            } => {
+                let rule = Ftrl {
+                    learning_rate: positive(learning_rate)?,
+                    scale,
+                    beta,
+                    l1,
+                    l2,
+                    lr_power,
+                };
+                push(buckets, layout, &rule, batch)
+            }
+        };
+        self.done = self.done.max(self.step);
+        self.counters.gradients_dropped += dropped as u64;
+        Ok(())
+    }
+
+    /// Adds a row for a sign that has none, with its initial weights and state.
+    pub(crate) fn create(&mut self, sign: u64, hash: u64) -> Result<Handle, Error> {
+        let number = bucket_of(hash, self.bucket_bits);
+        let bucket = &mut self.buckets[number];
+        let row = bucket.insert(sign, hash, self.step)?;
+        let (_, floats) = bucket.row_mut(row);
+        let (state, weights) = floats[self.layout.statistics_len..].split_at_mut(self.layout.state_len);
+        self.initial.fill(sign, weights);
+        match self.config.optimizer {
+            Optimizer::Adagrad {
+                initial_accumulator, ..
+            }
+            | Optimizer::RowWiseAdagrad {
+                initial_accumulator, ..
+            } => state.fill(initial_accumulator),
+            Optimizer::Ftrl {
+                initial_accumulator, ..
+            } => state[self.layout.dim..].fill(initial_accumulator),
+            Optimizer::Sgd { .. } | Optimizer::LazyAdam { .. } | Optimizer::Adam { .. } => {}
+        }
+        self.counters.rows_created += 1;
+        Ok(Handle::new(number, row))
+    }
+
+    /// Makes the numbers of all steps that are over known, so that reads can replay them.
+    fn extend_history(&mut self) {
+        if let Optimizer::Adam { beta1, beta2, .. } = self.config.optimizer
+            && let Some(&(_, rate)) = self.history.runs().last()
+        {
+            self.history.record(self.done, rate, beta1, beta2);
+        }
+    }
+
+    fn catch_up(&self) -> Option<CatchUp<'_>> {
+        match self.config.optimizer {
+            Optimizer::Adam {
+                beta1,
+                beta2,
+                eps,
+                weight_decay,
+            } => Some(CatchUp {
+                history: &self.history,
+                beta1,
+                beta2,
+                eps,
+                weight_decay,
+            }),
+            Optimizer::Sgd { .. }
+            | Optimizer::Adagrad { .. }
+            | Optimizer::RowWiseAdagrad { .. }
+            | Optimizer::LazyAdam { .. }
+            | Optimizer::Ftrl { .. } => None,
+        }
+    }
+
+    /// The step that reads replay to: over, and with a known rate.
+    fn replay_to(&self) -> u32 {
+        self.done.min(self.history.len())
+    }
+
+    fn read_stale(&self, bucket: &Bucket, row: u32, weights: &mut [f32]) {
+        let floats = &bucket.floats(row)[self.layout.statistics_len..];
+        let (state, stored) = floats.split_at(self.layout.state_len);
+        weights.copy_from_slice(stored);
+        if let Some(catch_up) = self.catch_up() {
+            let mut state = state.to_vec();
+            let (first, second) = state.split_at_mut(weights.len());
+            catch_up.replay(first, second, weights, bucket.step(row), self.replay_to());
+        }
+    }
+}
+
+/// Every sign has one bucket: the top bits of its hash.
+#[inline(always)]
+pub(crate) fn bucket_of(hash: u64, bucket_bits: u32) -> usize {
+    (hash >> 1 >> (63 - bucket_bits)) as usize
+}
+
+pub(crate) fn empty_buckets(layout: Layout, bucket_bits: u32) -> Vec<Bucket> {
+    (0..1 << bucket_bits)
+        .map(|number| Bucket::new(layout, bucket_bits, number))
+        .collect()
+}
+
+fn started(step: u32) -> Result<u32, Error> {
+    if step == 0 {
+        return Err(Error::state(
+            "Adam counts steps from 1; call begin_step(1) before the first push",
+        ));
+    }
+    Ok(step)
+}
+
+fn positive(learning_rate: f32) -> Result<f32, Error> {
+    if learning_rate == 0.0 {
+        return Err(Error::argument(
+            "FTRL divides by the learning rate; allowed: above 0",
+        ));
+    }
+    Ok(learning_rate)
+}
+
+struct Trainer<'a> {
+    table: &'a mut Table,
+}
+
+struct Reader<'a> {
+    table: &'a Table,
+}
+
+impl Source for Trainer<'_> {
+    #[inline(always)]
+    fn buckets(&self) -> &[Bucket] {
+        &self.table.buckets
+    }
+    #[inline(always)]
+    fn bucket_bits(&self) -> u32 {
+        self.table.bucket_bits
+    }
+    #[inline(always)]
+    fn layout(&self) -> Layout {
+        self.table.layout
+    }
+    #[inline(always)]
+    fn is_current(&self, bucket: &Bucket, row: u32) -> bool {
+        is_current(self.table, bucket, row)
+    }
+    fn read_stale(&self, bucket: &Bucket, row: u32, weights: &mut [f32]) {
+        self.table.read_stale(bucket, row, weights);
+    }
+    fn absent(&mut self, sign: u64, hash: u64, weights: &mut [f32]) -> Result<Handle, Error> {
+        self.table.initial.fill(sign, weights);
+        if self.table.admission.admits(hash, self.table.step) {
+            return self.table.create(sign, hash);
+        }
+        self.table.counters.sightings_refused += 1;
+        Ok(Handle::NONE)
+    }
+}
+
+impl Source for Reader<'_> {
+    #[inline(always)]
+    fn buckets(&self) -> &[Bucket] {
+        &self.table.buckets
+    }
+    #[inline(always)]
+    fn bucket_bits(&self) -> u32 {
+        self.table.bucket_bits
+    }
+    #[inline(always)]
+    fn layout(&self) -> Layout {
+        self.table.layout
+    }
+    #[inline(always)]
+    fn is_current(&self, bucket: &Bucket, row: u32) -> bool {
+        is_current(self.table, bucket, row)
+    }
+    fn read_stale(&self, bucket: &Bucket, row: u32, weights: &mut [f32]) {
+        self.table.read_stale(bucket, row, weights);
+    }
+    fn absent(&mut self, sign: u64, _hash: u64, weights: &mut [f32]) -> Result<Handle, Error> {
+        self.table.initial.fill(sign, weights);
+        Ok(Handle::NONE)
+    }
+}
+
+#[inline(always)]
+fn is_current(table: &Table, bucket: &Bucket, row: u32) -> bool {
+    !matches!(table.config.optimizer, Optimizer::Adam { .. }) || bucket.step(row) >= table.replay_to()
+}

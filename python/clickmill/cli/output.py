@@ -1,0 +1,71 @@
+"""Printing: tables for people and JSON for programs, both on stdout."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rich.console import Console
+
+
+def print_json(value: Any) -> None:
+    """One JSON value on stdout; indented where a person reads it."""
+    indent = 2 if sys.stdout.isatty() else None
+    sys.stdout.write(json.dumps(value, indent=indent, ensure_ascii=False) + "\n")
+
+
+def print_text(text: str) -> None:
+    """Text on stdout."""
+    sys.stdout.write(text + "\n")
+
+
+def talk(text: str) -> None:
+    """Words for the person on stderr."""
+    sys.stderr.write(text + "\n")
+
+
+def console() -> Console:
+    """Stdout with colour where it is a terminal and `NO_COLOR` is not set."""
+    from rich.console import Console
+
+    # Away from a terminal a table must not be folded to some default width.
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+
+
+def print_table(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    *,
+    title: str | None = None,
+    numbers: Sequence[str] = (),
+) -> None:
+    """A table on stdout; columns named in `numbers` are set flush right."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
+
+
+def bytes_text(num_bytes: float) -> str:
+    """`1.5 MiB`."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if num_bytes < 1024:
+            return f"{num_bytes:.0f} {unit}" if unit == "B" else f"{num_bytes:.1f} {unit}"
+        num_bytes /= 1024
+    return f"{num_bytes:.1f} TiB"
+
+
+def number_text(value: float | None) -> str:
+    """A number as short as it can be said; `-` for none."""
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"

@@ -1,0 +1,31 @@
+"""A progress bar on stderr, where that is a terminal."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+@contextmanager
+def row_progress(
+    words: str, *, total: int, is_shown: bool = True
+) -> Iterator[Callable[[int, int], None] | None]:
+    """Gives a function of (rows done, rows in all); None where nobody would see the bar."""
+    if not is_shown or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(words, total=total)
+
+        def update(done: int, in_all: int) -> None:
+            bar.update(task, completed=done, total=in_all)
+
+        yield update

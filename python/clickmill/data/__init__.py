@@ -1,0 +1,1 @@
+"""Samples on disk and in users' code, as batches."""

@@ -1,0 +1,122 @@
+"""A user's reader class: Python that yields one dict a sample.
+
+    class Reader:
+        def __init__(self, files, options): ...
+        def __iter__(self):
+            yield {"label": 1, "user": "u7", "items": ["a", "b"], "price": 3.5}
+
+The dicts go through the same plan as a line of text: equal text gives equal signs.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import itertools
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from clickmill._core import RecordBatcher
+from clickmill.errors import ConfigError, DataError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from clickmill._core import Batch, Schema
+
+_RECORDS_PER_CALL = 1024
+
+
+def load_reader_class(path: Path, name: str) -> type[Any]:
+    """The class `name` of a user's file."""
+    if not path.is_file():
+        raise ConfigError(f"`data_converter` names `{path}`, which is not a file")
+    spec = importlib.util.spec_from_file_location(f"clickmill_reader_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    found = getattr(module, name, None)
+    if not inspect.isclass(found):
+        classes = sorted(key for key, value in vars(module).items() if inspect.isclass(value))
+        raise ConfigError(
+            f"{path} has no class `{name}`; classes there: {', '.join(classes) or 'none'}",
+            hint="name the class in `reader_class_name`",
+        )
+    return found
+
+
+class RecordSource:
+    """Batches from a user's reader; its position is the number of samples that have been read."""
+
+    def __init__(
+        self,
+        reader_class: type[Any],
+        files: Sequence[Path],
+        schema: Schema,
+        *,
+        options: Mapping[str, Any],
+        batch_size: int,
+        keep_last: bool,
+        shuffle: Mapping[str, Any],
+        pass_number: int,
+        position: str | None,
+    ) -> None:
+        self._name = reader_class.__name__
+        self._records: Iterator[Mapping[str, Any]] = iter(_make(reader_class, files, options))
+        config = {
+            "batch_size": batch_size,
+            "keep_last": keep_last,
+            "shuffle": dict(shuffle),
+            "pass": pass_number,
+        }
+        self._batcher = RecordBatcher(schema, json.dumps(config), position)
+        self._ready: list[Batch] = []
+        self._is_finished = False
+        self._skip(self._batcher.num_skipped)
+
+    def next(self) -> Batch | None:
+        """The next batch; None at the end."""
+        while not self._ready and not self._is_finished:
+            chunk = list(itertools.islice(self._records, _RECORDS_PER_CALL))
+            if chunk:
+                self._ready = list(reversed(self._batcher.add(chunk)))
+            else:
+                self._ready = list(reversed(self._batcher.finish()))
+                self._is_finished = True
+        return self._ready.pop() if self._ready else None
+
+    def progress(self) -> tuple[int, int]:
+        """Nobody knows how long a user's reader goes on."""
+        return 0, 0
+
+    def bad_lines(self) -> str:
+        """A user's reader has none: what it yields must be right."""
+        return '{"count": 0, "first": []}'
+
+    def close(self) -> None:
+        """Let the reader's generator clean up."""
+        close = getattr(self._records, "close", None)
+        if close is not None:
+            close()
+
+    def _skip(self, count: int) -> None:
+        skipped = sum(1 for _ in itertools.islice(self._records, count))
+        if skipped < count:
+            raise DataError(
+                f"reader `{self._name}` gave {skipped} samples, but the checkpoint was written after {count}",
+                hint="the data has changed since; start a new run",
+            )
+
+
+def _make(
+    reader_class: type[Any], files: Sequence[Path], options: Mapping[str, Any]
+) -> Iterable[Mapping[str, Any]]:
+    """Call the class with as many of (files, options) as it takes."""
+    count = len(inspect.signature(reader_class).parameters)
+    arguments = ([str(path) for path in files], dict(options))[:count]
+    made: Iterable[Mapping[str, Any]] = reader_class(*arguments)
+    return made

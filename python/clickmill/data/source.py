@@ -1,0 +1,134 @@
+"""A data set of the configuration, bound to its files: opened once for each pass."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Protocol
+
+from clickmill._core import Reader, fit_schema
+from clickmill.config.native import reader_config, shuffle_config
+from clickmill.data.files import FileRange, find_files, hold_out
+from clickmill.data.records import RecordSource, load_reader_class
+from clickmill.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from clickmill._core import Batch, Schema
+    from clickmill.config.dataset import DatasetConfig
+
+
+class BatchSource(Protocol):
+    """One pass over the data."""
+
+    def next(self) -> Batch | None:
+        """The next batch; None at the end of the pass."""
+
+    def progress(self) -> tuple[int, int]:
+        """Bytes read and bytes in all; (0, 0) where nobody knows."""
+
+    def bad_lines(self) -> str:
+        """JSON: how many lines were skipped, and the first of them."""
+
+    def close(self) -> None:
+        """Stop reading."""
+
+
+class DataSet:
+    """Training and validation samples of one `dataset` section."""
+
+    def __init__(
+        self, config: DatasetConfig, base: Path, *, seed: int = 0, shuffle_files: bool = False
+    ) -> None:
+        self.config = config
+        self._base = base
+        self._seed = seed
+        self._shuffle_files = shuffle_files
+        files = find_files(config.data_path, base)
+        validation = config.validation
+        self.files = [FileRange(path) for path in files]
+        self.validation_files: list[FileRange] = []
+        if validation is not None and validation.data_path:
+            self.validation_files = [FileRange(path) for path in find_files(validation.data_path, base)]
+        elif validation is not None:
+            if config.data_converter or config.sample_format == "parquet":
+                raise ConfigError(
+                    f"dataset `{config.name}`: `validation.fraction` needs text files",
+                    hint="give `validation.data_path`",
+                )
+            self.files, self.validation_files = hold_out(files, validation.fraction)
+
+    def fit(self, schema: Schema) -> Schema:
+        """The schema with the statistics that its transforms ask for, measured on the training samples."""
+        if not _needs_fit(schema):
+            return schema
+        if self.config.data_converter or self.config.sample_format == "parquet":
+            raise ConfigError(
+                f"dataset `{self.config.name}`: `standardise` without mean and std needs text files",
+                hint="give `mean` and `std` in the schema",
+            )
+        return fit_schema(schema, self._reader_json(self.files, 0, is_training=False))
+
+    def open(self, schema: Schema, pass_number: int, position: str | None = None) -> BatchSource:
+        """Training samples of a pass, from `position` on."""
+        return self._open(schema, self.files, pass_number, position, is_training=True)
+
+    def open_validation(self, schema: Schema) -> BatchSource | None:
+        """Validation samples in their order; None where there are none."""
+        if not self.validation_files:
+            return None
+        return self._open(schema, self.validation_files, 0, None, is_training=False)
+
+    def open_in_order(self, schema: Schema) -> BatchSource:
+        """All training samples in their order, for evaluation and inference."""
+        return self._open(schema, self.files, 0, None, is_training=False)
+
+    def _open(
+        self,
+        schema: Schema,
+        files: list[FileRange],
+        pass_number: int,
+        position: str | None,
+        *,
+        is_training: bool,
+    ) -> BatchSource:
+        config = self.config
+        shuffle = shuffle_config(config, self._seed) if is_training else {"kind": "none"}
+        if config.data_converter:
+            return RecordSource(
+                load_reader_class(self._base / config.data_converter, config.reader_class_name),
+                [file.path for file in files],
+                schema,
+                options=config.reader_options,
+                batch_size=config.batch_size,
+                keep_last=config.keep_last or not is_training,
+                shuffle=shuffle,
+                pass_number=pass_number,
+                position=position,
+            )
+        if config.sample_format == "parquet":
+            from clickmill.data.parquet import ParquetSource  # noqa: PLC0415 - needs the extra `parquet`
+
+            return ParquetSource(
+                [file.path for file in files],
+                schema,
+                batch_size=config.batch_size,
+                keep_last=config.keep_last or not is_training,
+                shuffle=shuffle,
+                pass_number=pass_number,
+                position=position,
+            )
+        return Reader(schema, self._reader_json(files, pass_number, is_training=is_training), position)
+
+    def _reader_json(self, files: list[FileRange], pass_number: int, *, is_training: bool) -> str:
+        paths: list[str | dict[str, Any]] = [file.to_json() for file in files]
+        config = reader_config(
+            self.config, paths, seed=self._seed, pass_number=pass_number, is_training=is_training
+        )
+        return json.dumps(config)
+
+
+def _needs_fit(schema: Schema) -> bool:
+    slots = json.loads(schema.to_json())["slots"]
+    transforms = [slot.get("transform", {}) for slot in slots if slot["kind"] == "dense"]
+    return any(each.get("kind") == "standardise" and not each.get("mean") for each in transforms)

@@ -1,0 +1,1 @@
+"""Where checkpoints, and later releases, lie."""

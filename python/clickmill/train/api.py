@@ -1,0 +1,145 @@
+"""What `clickmill train`, `evaluate` and `infer` do, for the command line and for Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from clickmill.errors import ConfigError, DataError
+from clickmill.store import durable
+from clickmill.train.assembly import build_parts, load_dense, load_tables
+from clickmill.train.checkpoint import open_checkpoint
+from clickmill.train.evaluation import score_batches
+from clickmill.train.measures import metrics_for
+from clickmill.train.run import Run, _prepare_process
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clickmill._core import Batch
+    from clickmill.config import Config, PhaseConfig, RunnerConfig
+    from clickmill.metrics import MetricSet
+    from clickmill.train.evaluation import Scores
+    from clickmill.train.observer import Observer
+
+
+def train(
+    config: Config, *, resume: bool = False, observers: Sequence[Observer] = ()
+) -> list[dict[str, Any]]:
+    """Run all runners of `mode` in order; a summary for each phase of each."""
+    summaries = []
+    for runner in config.runners():
+        for phase in config.phases_of(runner):
+            if runner.is_cluster:
+                raise ConfigError(
+                    f"runner `{runner.name}`: class `{runner.class_name}` runs on a cluster",
+                    hint="`class: train` trains on this machine",
+                )
+            if runner.class_name == "infer":
+                summaries.append(_infer_phase(config, runner, phase))
+            else:
+                summaries.append(Run(config, runner, phase, observers).train(resume=resume))
+    return summaries
+
+
+def evaluate(config: Config, *, checkpoint: Path | None = None, dataset: str | None = None) -> dict[str, Any]:
+    """Metrics of a checkpoint on a data set: by default the newest one, on the validation data."""
+    runner, phase = _only_phase(config)
+    metrics: MetricSet | None = None
+    folder = checkpoint or _newest(config, runner, phase)
+
+    def take(batch: Batch, scores: Scores) -> None:
+        assert metrics is not None
+        metrics.update(scores, batch.labels[:, 0], batch.weights, batch.group_keys)
+
+    scorer = _Scorer(config, runner, phase, folder, dataset)
+    metrics = metrics_for(scorer.parts.model, schema=scorer.parts.schema, is_exact=True)
+    num_samples = scorer.score(take)
+    return {"checkpoint": str(folder), "samples": num_samples, **metrics.compute()}
+
+
+def infer(
+    config: Config, out: Path, *, checkpoint: Path | None = None, dataset: str | None = None
+) -> dict[str, Any]:
+    """Write one score a line to `out`, in the order of the samples; the file appears when it is whole."""
+    runner, phase = _only_phase(config)
+    return _infer(config, runner, phase, out, checkpoint or _newest(config, runner, phase), dataset)
+
+
+class _Scorer:
+    """A checkpoint put together to score a data set."""
+
+    def __init__(
+        self, config: Config, runner: RunnerConfig, phase: PhaseConfig, folder: Path, dataset: str | None
+    ) -> None:
+        _prepare_process(phase.thread_num)
+        checkpoint = open_checkpoint(folder)
+        if dataset is not None:
+            phase = phase.model_copy(update={"dataset_name": config.dataset_named(dataset).name})
+        self._is_named = dataset is not None
+        self._phase = phase
+        self._precision = runner.precision
+        self.parts = build_parts(config, runner, phase, checkpoint=checkpoint)
+        load_dense(self.parts.model, folder)
+        load_tables(self.parts.tables, checkpoint)
+
+    def score(self, take: Any) -> int:
+        """Score all samples and return how many there were."""
+        parts = self.parts
+        source = None if self._is_named else parts.data.open_validation(parts.schema)
+        source = source or parts.data.open_in_order(parts.schema)
+        num_samples = 0
+
+        def count(batch: Batch, scores: Scores) -> None:
+            nonlocal num_samples
+            num_samples += batch.num_rows
+            take(batch, scores)
+
+        try:
+            score_batches(
+                parts.model,
+                parts.tables,
+                parts.feeds,
+                source.next,
+                count,
+                num_workers=self._phase.thread_num,
+                precision=self._precision,
+            )
+        finally:
+            source.close()
+        return num_samples
+
+
+def _infer_phase(config: Config, runner: RunnerConfig, phase: PhaseConfig) -> dict[str, Any]:
+    out = Path(runner.runner_result_dump_path or f"runs/{runner.name}/scores.txt")
+    if not runner.init_model_path:
+        raise ConfigError(f"runner `{runner.name}`: class `infer` needs `init_model_path`, a checkpoint")
+    return _infer(config, runner, phase, out, Path(runner.init_model_path), phase.dataset_name)
+
+
+def _infer(
+    config: Config, runner: RunnerConfig, phase: PhaseConfig, out: Path, folder: Path, dataset: str | None
+) -> dict[str, Any]:
+    scorer = _Scorer(config, runner, phase, folder, dataset)
+    with durable.new_file(out) as file:
+        num_samples = scorer.score(lambda _batch, scores: _write_scores(file, scores))
+    return {"checkpoint": str(folder), "samples": num_samples, "scores": str(out)}
+
+
+def _write_scores(file: IO[bytes], scores: Scores) -> None:
+    file.write("".join(f"{score:.9g}\n" for score in scores.tolist()).encode())
+
+
+def _only_phase(config: Config) -> tuple[RunnerConfig, PhaseConfig]:
+    runner = config.runners()[0]
+    return runner, config.phases_of(runner)[0]
+
+
+def _newest(config: Config, runner: RunnerConfig, phase: PhaseConfig) -> Path:
+    newest = Run(config, runner, phase).newest_checkpoint()
+    if newest is None:
+        raise DataError(
+            f"runner `{runner.name}` has no checkpoint yet",
+            hint="train first, or name one with `--checkpoint`",
+        )
+    return newest.folder

@@ -1,0 +1,59 @@
+"""Which metrics a run computes, and in which words the log tells them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from clickmill.metrics import BINARY_METRICS, MetricSet, batch_line, global_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clickmill._core import Schema
+    from clickmill.nn import Model
+
+
+def metrics_for(model: Model, *, schema: Schema | None = None, is_exact: bool = False) -> MetricSet:
+    """Metrics that fit the model's task.
+
+    `is_exact` adds those that keep every score: the exact AUC, and GAUC where the schema has a group slot.
+    """
+    if model.task == "regression":
+        return MetricSet(task="regression")
+    if not is_exact:
+        return MetricSet()
+    names = [*BINARY_METRICS, "exact_auc"]
+    names.remove("batch_auc")
+    if schema is not None and _has_group(schema):
+        names.append("gauc")
+    return MetricSet(names)
+
+
+def main_metric(metrics: MetricSet) -> str:
+    """The metric that decides between two models where nothing else is said."""
+    return "auc" if metrics.task == "binary" else "rmse"
+
+
+def train_line(pass_number: int, batch: int, loss: float, metrics: Mapping[str, float]) -> str:
+    """The line of a batch in the log, in the seeds' words."""
+    if "auc" in metrics:
+        return batch_line(
+            pass_number=pass_number,
+            batch=batch,
+            loss=loss,
+            auc=metrics["auc"],
+            batch_auc=metrics["batch_auc"],
+        )
+    return f"TRAIN --> pass: {pass_number} batch: {batch} loss: {loss:.12g} rmse: {metrics['rmse']:.12g}"
+
+
+def summary_line(metrics: Mapping[str, float]) -> str:
+    """The line of a whole pass."""
+    if "auc" in metrics:
+        return global_line(metrics)
+    return " ".join(f"{name.upper()}={value:.6f}" for name, value in metrics.items())
+
+
+def _has_group(schema: Schema) -> bool:
+    return any(slot["kind"] == "group" for slot in json.loads(schema.to_json())["slots"])

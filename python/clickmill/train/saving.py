@@ -1,0 +1,148 @@
+"""Writing and reading the state of a run: what goes into a checkpoint, and back."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clickmill.train.assembly import load_dense, load_tables
+from clickmill.train.checkpoint import VERSION, Checkpoint, Manifest, write_checkpoint
+from clickmill.train.trainer import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from clickmill._core import DenseOptimizer
+    from clickmill.metrics import MetricSet
+    from clickmill.train.assembly import Parts
+    from clickmill.train.journal import Journal
+    from clickmill.train.replica import Replicas
+    from clickmill.train.schedule import Schedule
+    from clickmill.train.stopping import EarlyStopping
+
+
+class RunState:
+    """All state of a training run that changes, in one place."""
+
+    def __init__(
+        self,
+        *,
+        parts: Parts,
+        replicas: Replicas,
+        optimizer: DenseOptimizer,
+        metrics: MetricSet,
+        schedule: Schedule,
+        stopping: EarlyStopping | None,
+        journal: Journal,
+    ) -> None:
+        self.parts = parts
+        self.replicas = replicas
+        self.optimizer = optimizer
+        self.metrics = metrics
+        self.schedule = schedule
+        self.stopping = stopping
+        self.journal = journal
+
+    def save(
+        self,
+        folder: Path,
+        place: Place,
+        *,
+        is_pass_end: bool,
+        is_finished: bool,
+        base: Checkpoint | None,
+        metrics: dict[str, float],
+    ) -> tuple[Checkpoint, float]:
+        """Write a checkpoint; with `base`, tables as a difference to it. Returns it and the seconds it took."""
+        started = time.perf_counter()
+        manifest = Manifest(
+            version=VERSION,
+            pass_number=place.pass_number,
+            batch=place.batch,
+            step=place.step,
+            is_pass_end=is_pass_end,
+            model=self.parts.model_spec,
+            hyper=self.parts.hyper,
+            tables=list(self.parts.tables),
+            base=None if base is None else base.folder.name,
+            metrics=metrics,
+        )
+        texts = {
+            "schema.json": self.parts.schema.to_json(),
+            "trainer.json": json.dumps(self._trainer(place, is_finished=is_finished), indent=1),
+        }
+        writers: dict[str, Callable[[Path], None]] = {
+            "dense.safetensors": self._write_dense,
+            "optimizer.safetensors": self._write_optimizer,
+        }
+        for name in self.parts.tables:
+            writers[f"tables/{name}.rows"] = self._table_writer(name, base)
+        own = Path(self.parts.model_spec)
+        if own.suffix == ".py":
+            writers["model.py"] = lambda path: shutil.copyfile(own, path) and None
+        checkpoint = write_checkpoint(folder, manifest, texts=texts, writers=writers)
+        return checkpoint, time.perf_counter() - started
+
+    def restore(self, checkpoint: Checkpoint) -> Place:
+        """Take everything back from a checkpoint; returns where the run was."""
+        self.restore_parameters(checkpoint)
+        self._read_optimizer(checkpoint.folder / "optimizer.safetensors")
+        content = checkpoint.read_json("trainer.json")
+        self.metrics.load_state_dict(
+            {name: base64.b64decode(state) for name, state in content["metrics"].items()}
+        )
+        self.schedule.load_state(content["schedule"])
+        if self.stopping is not None and content["stopping"] is not None:
+            self.stopping.load_state(content["stopping"])
+        return Place(**content["place"])
+
+    def restore_parameters(self, checkpoint: Checkpoint) -> None:
+        """Take the dense parameters and the rows of a checkpoint, and nothing else."""
+        load_dense(self.replicas.newest.model, checkpoint.folder)
+        self.replicas.align()
+        load_tables(self.parts.tables, checkpoint)
+
+    def _trainer(self, place: Place, *, is_finished: bool) -> dict[str, Any]:
+        return {
+            "place": place.__dict__,
+            "is_finished": is_finished,
+            "metrics": {
+                name: base64.b64encode(state).decode() for name, state in self.metrics.state_dict().items()
+            },
+            "schedule": self.schedule.state(),
+            "stopping": None if self.stopping is None else self.stopping.state(),
+            "journal_bytes": self.journal.num_bytes(),
+        }
+
+    def _write_dense(self, path: Path) -> None:
+        from safetensors.torch import save_file  # noqa: PLC0415 - only where a checkpoint is written
+
+        state = self.replicas.newest.model.state_dict()
+        save_file({name: tensor.contiguous().clone() for name, tensor in state.items()}, path)
+
+    def _write_optimizer(self, path: Path) -> None:
+        from safetensors.numpy import save_file  # noqa: PLC0415
+
+        step, arrays = self.optimizer.state()
+        names = {f"{index:05d}": array for index, array in enumerate(arrays)}
+        save_file(names, path, metadata={"step": str(step)})
+
+    def _read_optimizer(self, path: Path) -> None:
+        from safetensors import safe_open  # noqa: PLC0415
+
+        with safe_open(path, framework="numpy") as file:
+            arrays = [file.get_tensor(name) for name in sorted(file.keys())]
+            self.optimizer.load_state(int(file.metadata()["step"]), arrays)
+
+    def _table_writer(self, name: str, base: Checkpoint | None) -> Callable[[Path], None]:
+        table = self.parts.tables[name]
+        base_file = None if base is None else str(base.folder / "tables" / f"{name}.rows")
+
+        def write(path: Path) -> None:
+            table.save(str(path), base_file)
+
+        return write

@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from clickmill.cli.exits import exit_code
+from clickmill.errors import ClickmillError, ConfigError, DataError, FormatError, MissingExtra, StateError
+
+from .conftest import Run, Spawn
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (ConfigError, 2),
+        (DataError, 3),
+        (FormatError, 4),
+        (StateError, 1),
+        (MissingExtra, 1),
+        (ClickmillError, 1),
+    ],
+)
+def test_each_kind_of_error_has_its_exit_code(kind: type[ClickmillError], code: int) -> None:
+    assert exit_code(kind("x")) == code
+
+
+def test_configuration_error_is_two_lines_on_stderr(spawn: Spawn) -> None:
+    result = spawn("config", "check", "-m", "nothing.yaml")
+    assert (result.returncode, result.stdout) == (2, "")
+    error, hint = result.stderr.splitlines()
+    assert error == "error: there is no configuration `nothing.yaml`"
+    assert hint.startswith("hint: give a file")
+
+
+def test_json_error_lists_every_problem(run: Run, config_file: Path) -> None:
+    config_file.write_text(config_file.read_text().replace("mode: train", "mode: trian").replace("dnn", "dn"))
+    result = run("config", "check", "-m", config_file, "--json")
+    assert (result.exit_code, result.stdout) == (2, "")
+    body = json.loads(result.stderr)
+    assert body["exit_code"] == 2
+    assert body["error"]["kind"] == "ConfigError"
+    assert [(problem["key"], problem["line"]) for problem in body["error"]["problems"]] == [
+        ("mode", 2),
+        ("phase.0.model", 8),
+    ]
+
+
+def test_json_of_one_command_does_not_leak_into_the_next(run: Run) -> None:
+    run("config", "check", "-m", "nothing.yaml", "--json")
+    assert run("config", "check", "-m", "nothing.yaml").stderr.startswith("error: ")
+
+
+def test_missing_data_is_a_data_error(run: Run, tmp_path: Path) -> None:
+    result = run("data", "describe", tmp_path / "nothing.tsv")
+    assert result.exit_code == 3
+    assert "there is no file or folder" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [("train",), ("data", "synth"), ("nothing",), ("doctor", "--nothing")])
+def test_wrong_arguments_are_a_usage_error(run: Run, arguments: tuple[str, ...]) -> None:
+    result = run(*arguments)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Usage: " in result.stderr
+
+
+def test_warnings_go_to_stderr_and_data_to_stdout(spawn: Spawn, config_file: Path) -> None:
+    config_file.write_text(config_file.read_text() + "hyper_parameters: {reg: 0, reg: 1}\n")
+    result = spawn("config", "show", "-m", str(config_file), "--json")
+    assert json.loads(result.stdout)["hyper_parameters"]["reg"] == 1.0
+    assert result.stderr.startswith("warning: ")
+    assert "is written twice" in result.stderr
+
+
+def test_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
+    pipe = tmp_path / "log.tsv"
+    os.mkfifo(pipe)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "clickmill", "data", "split", str(pipe), "--output", str(tmp_path / "out")],
+        stderr=subprocess.PIPE,
+    )
+    # Opening returns when the command has opened its end, so it is at work from here on.
+    with pipe.open("wb"):
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate()
+    assert (process.returncode, stderr) == (130, b"")
+
+
+def test_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    result = subprocess.run(
+        [sys.executable, "-m", "clickmill", "config", "show", "-m", "dnn"],
+        stdout=writing, stderr=subprocess.PIPE, check=False, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    os.close(writing)
+    assert "Traceback" not in result.stderr

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+from clickmill.config import parse_config
+from clickmill.config.document import Place, parse_document
+
+
+def test_scalars_follow_yaml_1_2() -> None:
+    value = parse_document(
+        "{a: 1e-3, b: '1e-3', c: on, d: no, e: 010, f: 0x1F, g: 2014-10-21, "
+        "h: null, i: ~, j: .5, k: -2, l: 1:30}",
+        "x",
+    ).value
+    assert value == {
+        "a": 0.001, "b": "1e-3", "c": "on", "d": "no", "e": 10, "f": 31, "g": "2014-10-21", "h": None,
+        "i": None, "j": 0.5, "k": -2, "l": "1:30",
+    }  # fmt: skip
+
+
+def test_quoted_empty_text_is_text_and_nothing_is_null() -> None:
+    assert parse_document('a: ""\nb:\n', "x").value == {"a": "", "b": None}
+
+
+def test_places_of_keys_and_values_are_kept() -> None:
+    document = parse_document("a:\n- b: 1\n  c: [x, y]\n", "f")
+    assert document.key_place(("a", 0, "c")) == Place("f", 3, 3)
+    assert document.value_place(("a", 0, "c", 1)) == Place("f", 3, 10)
+    assert document.value_place(("a", 0, "none", 3)) == Place("f", 2, 3)
+
+
+def test_key_that_is_written_twice_is_noted_and_the_last_wins(small: str) -> None:
+    text = small.replace("class: train", "class: train\n  epochs: 2\n  epochs: 3")
+    config = parse_config(text)
+    assert config.runner[0].epochs == 3
+    (note,) = config.notes
+    assert (note.key, note.line) == ("runner.0.epochs", 7)
+    assert "in line 6 and in line 7" in note.message
+
+
+def test_anchors_and_merge_keys_work(small: str) -> None:
+    text = small.replace("- name: train\n", "- &base\n  name: train\n  epochs: 5\n").replace(
+        "dataset:", "- {<<: *base, name: other, epochs: 6}\ndataset:"
+    )
+    runners = parse_config(text).runner
+    assert [(runner.name, runner.epochs, runner.class_name) for runner in runners] == [
+        ("train", 5, "train"),
+        ("other", 6, "train"),
+    ]
+
+
+def test_numbers_may_be_written_as_text(small: str) -> None:
+    text = small + "hyper_parameters:\n  optimizer: {class: Adam, learning_rate: '1e-3'}\n  dropout: 1e-1\n"
+    hyper = parse_config(text).hyper_parameters
+    assert hyper.optimizer.learning_rate == 0.001
+    assert hyper.for_model()["dropout"] == 0.1
+
+
+def test_text_may_be_written_as_a_number(small: str) -> None:
+    text = small.replace("name: log", "name: 2026").replace("dataset_name: log", "dataset_name: 2026")
+    assert parse_config(text).dataset[0].name == "2026"
+
+
+def test_hyphens_are_read_as_underscores(small: str) -> None:
+    text = small.replace("class: train", "class: train\n  print-interval: 7")
+    assert parse_config(text).runner[0].print_interval == 7
+
+
+def test_json_is_yaml() -> None:
+    assert parse_document('{"a": [1, 2.5, "x", true, null]}', "x").value == {"a": [1, 2.5, "x", True, None]}
+
+
+def test_byte_order_mark_is_ignored(tmp_path, small: str) -> None:
+    from clickmill.config import load_config
+
+    file = tmp_path / "config.yaml"
+    file.write_bytes(b"\xef\xbb\xbf" + small.encode())
+    assert load_config(file).mode == ("train",)

@@ -1,0 +1,207 @@
+"""Each mistake gives its own message, with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clickmill.config import load_config, parse_config
+from clickmill.errors import ConfigError, Problem
+
+Find = Callable[..., dict[str | None, Problem]]
+
+
+def test_unknown_key_names_line_column_and_the_nearest_key(small: str, problems: Find) -> None:
+    found = problems(small.replace("class: train", "class: train\n  epoch: 4"))["runner.0.epoch"]
+    assert (found.file, found.line, found.column, found.suggestion) == ("config.yaml", 6, 3, "epochs")
+    assert str(found) == "config.yaml:6:3: `runner.0.epoch`: unknown key; did you mean `epochs`?"
+
+
+def test_unknown_key_like_no_other_lists_the_known_ones(small: str, problems: Find) -> None:
+    found = problems(small.replace("model: dnn", "model: dnn\n  zzz: 1"))["phase.0.zzz"]
+    assert found.suggestion is None
+    assert "`thread_num`" in found.message
+
+
+def test_unknown_key_inside_a_union_is_compared_with_the_chosen_member(small: str, problems: Find) -> None:
+    text = small.replace("data_path: train.txt", "data_path: a\n  format: {kind: criteo, has_lable: true}")
+    assert problems(text)["dataset.0.format.has_lable"].suggestion == "has_label"
+
+
+def test_missing_key_names_the_line_of_its_section(small: str, problems: Find) -> None:
+    found = problems(small.replace("  dataset_name: log\n", ""))["phase.0.dataset_name"]
+    assert (found.line, found.message) == (10, "required key is missing")
+
+
+def test_missing_section_is_reported_at_the_top(problems: Find) -> None:
+    found = problems("workspace: ./\n")
+    assert set(found) == {"mode", "runner", "phase"}
+    assert {problem.line for problem in found.values()} == {1}
+
+
+def test_misspelt_strategy_suggests_async(small: str, problems: Find) -> None:
+    text = small.replace("class: train", "class: cluster_train\n  distribute_strategy: asycn")
+    found = problems(text)["runner.0.distribute_strategy"]
+    assert (found.line, found.column, found.suggestion) == (6, 24, "async")
+    assert "`half_async`" in found.message
+
+
+def test_all_problems_are_reported_at_once(small: str, problems: Find) -> None:
+    text = (
+        small.replace("mode: train", "mode: trian")
+        .replace("class: train", "class: train\n  epochs: many\n  seed: -1")
+        .replace("dataset_name: log", "dataset_name: lgo")
+        .replace("model: dnn", "model: dn")
+    )
+    assert set(problems(text)) == {
+        "mode", "runner.0.epochs", "runner.0.seed", "phase.0.dataset_name", "phase.0.model",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key", "words"),
+    [
+        ("class: train", "class: train\n  epochs: two", "runner.0.epochs", "whole number, not `two`"),
+        ("class: train", "class: train\n  epochs: 1.5", "runner.0.epochs", "whole number"),
+        ("class: train", "class: train\n  epochs: true", "runner.0.epochs", "not true or false"),
+        ("class: train", "class: train\n  epochs: 0", "runner.0.epochs", "1 or more"),
+        ("class: train", "class: train\n  epochs: [1]", "runner.0.epochs", "whole number"),
+        ("name: log", "name: log\n  require_slots: 7", "dataset.0.require_slots", "true or false"),
+        ("class: train", "class: trian", "runner.0.class", "must be one of `train`"),
+        ("class: train", "class: train\n  clip_norm: .inf", "runner.0.clip_norm", "finite"),
+        ("class: train", "class: train\n  clip_norm: 0", "runner.0.clip_norm", "more than 0"),
+        ("mode: train", "mode: []", "mode", "must not be empty"),
+        ("data_path: train.txt", "data_path: []", "dataset.0.data_path", "must not be empty"),
+        ("data_path: train.txt", "data_path: {a: 1}", "dataset.0.data_path", "list"),
+        ("data_path: train.txt", "data_path: a\n  format: tsv", "dataset.0.format", "must be one of"),
+        ("data_path: train.txt", "data_path: a\n  format: {delimiter: x}", "dataset.0.format.kind", "miss"),
+        ("data_path: train.txt", "data_path: a\n  format: delimited", "dataset.0.format.columns", "missing"),
+        ("data_path: train.txt", "data_path: a\n  dense_slots: a", "dataset.0.dense_slots", "name:width"),
+        ("data_path: train.txt", "data_path: a\n  sparse_slots: a b a", "dataset.0.sparse_slots", "twice"),
+        ("data_path: train.txt", "data_path: a\n  sparse_slots: 1 2", "dataset.0", "label_slot"),
+        ("data_path: train.txt", "data_path: a\n  format: csv", "dataset.0", "give `schema`"),
+        ("data_path: train.txt", "data_path: a\n  validation: {}", "dataset.0.validation", "either"),
+        ("runner:", "runner: 3\nzz:", "runner", "list"),
+    ],
+)  # fmt: skip
+def test_wrong_value_says_what_is_allowed(
+    small: str, problems: Find, old: str, new: str, key: str, words: str
+) -> None:
+    assert words in problems(small.replace(old, new, 1))[key].message
+
+
+def test_optimizer_refuses_keys_of_another(small: str, problems: Find) -> None:
+    found = problems(small + "hyper_parameters:\n  optimizer: {class: sgd, beta1: 0.9}\n")
+    assert list(found) == ["hyper_parameters.optimizer.beta1"]
+
+
+def test_unknown_optimizer_suggests_the_nearest(small: str, problems: Find) -> None:
+    found = problems(small + "hyper_parameters:\n  optimizer: {class: adma}\n")
+    assert found["hyper_parameters.optimizer.class"].suggestion == "Adam"
+
+
+class TestText:
+    def test_empty_file_says_what_belongs_there(self) -> None:
+        with pytest.raises(ConfigError, match="is empty; a configuration has the keys `workspace`"):
+            parse_config("# nothing but a comment\n")
+
+    @pytest.mark.parametrize("text", ["- a\n- b\n", "just words\n"])
+    def test_top_that_is_no_mapping_is_refused(self, text: str) -> None:
+        with pytest.raises(ConfigError, match=r"config\.yaml:1:1: the top must be a mapping"):
+            parse_config(text)
+
+    def test_syntax_error_has_its_place(self) -> None:
+        with pytest.raises(ConfigError, match=r"config\.yaml:2:6: not valid YAML") as error:
+            parse_config("a: 1\nb: [1}\n")
+        assert error.value.problems[0].line == 2
+
+    def test_tab_gets_a_hint(self) -> None:
+        with pytest.raises(ConfigError) as error:
+            parse_config("runner:\n\t- name: a\n")
+        assert error.value.hint == "indent with spaces, YAML takes no tabs"
+
+    def test_two_documents_are_refused(self) -> None:
+        with pytest.raises(ConfigError, match="not valid YAML"):
+            parse_config("a: 1\n---\nb: 2\n")
+
+    def test_python_tags_are_refused(self, small: str) -> None:
+        with pytest.raises(ConfigError, match=r"the tag `.*python/name:os.system` is not allowed"):
+            parse_config(small.replace("dnn", "!!python/name:os.system"))
+
+    def test_alias_that_contains_itself_is_refused(self) -> None:
+        with pytest.raises(ConfigError, match="contains itself"):
+            parse_config("a: &a\n  b: *a\n")
+
+    def test_aliases_cannot_blow_up(self) -> None:
+        lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+        lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+        with pytest.raises(ConfigError, match="more than 100000 values"):
+            parse_config("\n".join(lines))
+
+    def test_bytes_that_are_not_utf8_name_the_line(self, tmp_path: Path) -> None:
+        file = tmp_path / "config.yaml"
+        file.write_bytes(b"workspace: a\nmode: \xff\n")
+        with pytest.raises(ConfigError, match=r"config\.yaml:2: byte 0xff is not UTF-8"):
+            load_config(file)
+
+    def test_control_character_names_the_line(self) -> None:
+        with pytest.raises(ConfigError, match=r"config\.yaml:2: character U\+0001"):
+            parse_config("a: 1\nb: \x01\n")
+
+
+class TestSource:
+    def test_folder_without_a_config_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match=r"has no config\.yaml"):
+            load_config(tmp_path)
+
+    def test_unknown_source_lists_the_built_in_models(self, in_folder: Path) -> None:
+        with pytest.raises(ConfigError, match="there is no configuration `dnnn`") as error:
+            load_config("dnnn")
+        assert "`dnn`" in (error.value.hint or "")
+
+    def test_unreadable_file_says_why(self, tmp_path: Path) -> None:
+        loop = tmp_path / "config.yaml"
+        loop.symlink_to(loop)
+        with pytest.raises(ConfigError):
+            load_config(loop)
+
+
+class TestCrossChecks:
+    @pytest.mark.parametrize(
+        ("old", "new", "key", "words"),
+        [
+            ("class: train", "class: cluster_train\n  fleet_mode: collective", "runner.0.fleet_mode", "gpu"),
+            ("class: train", "class: cluster_train\n  device: gpu", "runner.0.device", "collective"),
+            ("class: train", "class: infer\n  worker_num: 2", "runner.0.class", "one process"),
+            ("class: train", "class: train\n  phases: [fist]", "runner.0.phases.0", "no phase `fist`"),
+            ("class:", "evaluate_dataset_name: x\n  class:", "runner.0.evaluate_dataset_name", "no dataset"),
+        ],
+    )  # fmt: skip
+    def test_combination_that_cannot_run(
+        self, small: str, problems: Find, old: str, new: str, key: str, words: str
+    ) -> None:
+        assert words in problems(small.replace(old, new, 1))[key].message
+
+    def test_cluster_trains_one_phase_only(self, small: str, problems: Find) -> None:
+        text = small.replace("class: train", "class: cluster_train")
+        text += "- {name: second, model: dnn, dataset_name: log}\n"
+        assert "one phase, not 2" in problems(text)["runner.0"].message
+
+    def test_collective_takes_no_queue_dataset(self, small: str, problems: Find) -> None:
+        text = small.replace("class: train", "class: cluster_train\n  device: gpu\n  fleet_mode: collective")
+        text = text.replace("data_path", "type: QueueDataset\n  data_path")
+        assert "QueueDataset" in problems(text)["runner.0.fleet_mode"].message
+
+    def test_name_that_is_used_twice_names_both_lines(self, small: str, problems: Find) -> None:
+        found = problems(small + "- {name: first, model: dnn, dataset_name: log}\n")["phase.1.name"]
+        assert (found.line, "line 10" in found.message) == (13, True)
+
+    def test_placeholder_with_a_slip_is_found(self, small: str, problems: Find) -> None:
+        found = problems(small.replace("train.txt", '"{workpsace}/a"'))["dataset.0.data_path"]
+        assert found.suggestion == "{workspace}"
+
+    def test_workspace_of_an_unknown_model_suggests_the_nearest(self, small: str, problems: Find) -> None:
+        found = problems(small.replace('"./"', "paddlerec.models.rank.depfm"))["workspace"]
+        assert found.suggestion == "deepfm"

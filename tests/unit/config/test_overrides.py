@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from clickmill.config import parse_config
+from clickmill.errors import Problem
+
+
+@pytest.mark.parametrize("path", ["runner.0.epochs", "runner.train.epochs"])
+def test_items_go_by_index_and_by_name(small: str, path: str) -> None:
+    assert parse_config(small, overrides=[f"{path}=2"]).runner[0].epochs == 2
+
+
+def test_sections_are_made_as_needed(small: str) -> None:
+    config = parse_config(
+        small,
+        overrides=[
+            "hyper_parameters.optimizer.class=sgd",
+            "hyper_parameters.fc_sizes=[64, 32]",
+            "runner.0.seed=7",
+        ],
+    )
+    assert config.hyper_parameters.optimizer.class_name == "SGD"
+    assert config.hyper_parameters.fc_sizes == (64, 32)
+    assert config.runner[0].seed == 7
+
+
+def test_the_last_override_wins(small: str) -> None:
+    assert parse_config(small, overrides=["runner.0.epochs=2", "runner.0.epochs=3"]).runner[0].epochs == 3
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("runner.0.epoch=2", "unknown key"),
+        ("runner.0.epochs=two", "whole number"),
+        ("runner.5.epochs=2", "no item `5`"),
+        ("runner.nobody.epochs=2", "by name: `train`"),
+        ("runner.0.name.first=2", "is a single value"),
+        ("runner.0.epochs", "must be of the form"),
+        ("=2", "must be of the form"),
+        ("runner.0.phases=[a", "not valid YAML"),
+        ("mode=other", "no runner `other`"),
+    ],
+)
+def test_override_is_checked_like_the_file(
+    small: str, problems: Callable[..., dict[str | None, Problem]], override: str, words: str
+) -> None:
+    (problem,) = problems(small, overrides=[override]).values()
+    assert problem.place == f"--set {override}"
+    assert words in problem.message
