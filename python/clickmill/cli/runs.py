@@ -11,6 +11,7 @@ import typer
 from clickmill.cli.extras import require
 from clickmill.cli.options import Checkpoint, ConfigSource, DataPaths, DatasetName, Json, Overrides
 from clickmill.cli.output import print_json, print_table, print_text
+from clickmill.cli.progress import training_observers
 from clickmill.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ def train(
     from clickmill.config import load_config
 
     config = load_config(model, overrides=overrides or ())
-    summaries = _training("api").train(config, resume=resume)
+    summaries = _training("api").train(
+        config, resume=resume, observers=training_observers(is_shown=not json)
+    )
     if json:
         print_json(summaries)
     else:
