@@ -31,9 +31,9 @@ CASES: list[tuple[dict[str, Any], Callable[[list[torch.Tensor]], torch.optim.Opt
         {"kind": "adagrad", "initial_accumulator": 0.1, "weight_decay": 0.1},
         lambda params: torch.optim.Adagrad(params, initial_accumulator_value=0.1, weight_decay=0.1),
     ),
-    ({"kind": "adam"}, lambda params: torch.optim.Adam(params)),
+    ({"kind": "adam"}, torch.optim.Adam),
     ({"kind": "adam", "weight_decay": 0.1}, lambda params: torch.optim.Adam(params, weight_decay=0.1)),
-    ({"kind": "adam_w"}, lambda params: torch.optim.AdamW(params)),
+    ({"kind": "adam_w"}, torch.optim.AdamW),
     ({"kind": "rms_prop", "weight_decay": 0.1}, lambda params: torch.optim.RMSprop(params, weight_decay=0.1)),
 ]
 

@@ -1,6 +1,7 @@
 """Pooling and its gradients, against torch on the same occurrences.
 
-Letters in shapes: U unique rows, D width, B samples, S slots of the group, P pooled slots, L longest sequence.
+Letters in shapes: U unique rows, D width, B samples, S slots of the group, P pooled slots, L longest
+sequence.
 """
 
 from __future__ import annotations
@@ -135,17 +136,18 @@ def test_the_gradient_of_equal_maxima_goes_to_the_first(make_table: MakeTable) -
 
 
 @pytest.mark.parametrize(
-    ("offsets", "inverse", "slots", "shape"),
+    ("offsets", "inverse", "slots", "shape", "message"),
     [
-        ([0, 1, 3], [0, 0], [(0, "sum")], (2, 1, 4)),  # beyond the occurrences
-        ([0, 2, 1], [0, 0], [(0, "sum")], (2, 1, 4)),  # descending
-        ([0, 1, 2], [0, 9], [(0, "sum")], (2, 1, 4)),  # no such row
-        ([0, 1, 2], [0, 0], [(1, "sum")], (2, 1, 4)),  # no such slot
-        ([0, 1, 2], [0, 0], [(0, "sum")], (3, 1, 4)),  # more samples than there are
-        ([0, 1, 2], [0, 0], [(0, "sum")], (2, 1, 5)),  # another width
-        ([0, 1, 2], [0, 0], [(0, "sum")], (2, 2, 4)),  # another number of slots
-        ([0, 1, 2], [0, 0], [(0, "median")], (2, 1, 4)),
-        ([], [], [(0, "sum")], (0, 1, 4)),
+        ([0, 1, 3], [0, 0], [(0, "sum")], (2, 1, 4), "ascend from 0 to the 2 occurrences"),
+        ([0, 2, 1], [0, 0], [(0, "sum")], (2, 1, 4), "ascend from 0 to the 2 occurrences"),
+        ([0, 2, 1, 2], [0, 0], [(0, "sum")], (3, 1, 4), "ascend from 0 to the 2 occurrences"),
+        ([0, 1, 2], [0, 9], [(0, "sum")], (2, 1, 4), "names row 9, but there are 9"),
+        ([0, 1, 2], [0, 0], [(1, "sum")], (2, 1, 4), "slot position 1"),
+        ([0, 1, 2], [0, 0], [(0, "sum")], (3, 1, 4), "samples 0 to 3"),
+        ([0, 1, 2], [0, 0], [(0, "sum")], (2, 1, 5), "last axis"),
+        ([0, 1, 2], [0, 0], [(0, "sum")], (2, 2, 4), "middle axis"),
+        ([0, 1, 2], [0, 0], [(0, "median")], (2, 1, 4), "allowed: sum, mean, max"),
+        ([], [], [(0, "sum")], (0, 1, 4), "offsets need"),
     ],
 )
 def test_occurrences_that_do_not_fit_are_refused(
@@ -154,12 +156,13 @@ def test_occurrences_that_do_not_fit_are_refused(
     inverse: list[int],
     slots: list[tuple[int, str]],
     shape: tuple[int, int, int],
+    message: str,
 ) -> None:
     _, lookup = make_lookup(make_table, 4)
     arrays = np.array(offsets, dtype=np.uint32), np.array(inverse, dtype=np.uint32)
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=message):
         lookup.pool(*arrays, 1, slots, np.zeros(shape, dtype=np.float32))
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=message):
         lookup.unpool(*arrays, 1, slots, np.zeros(shape, dtype=np.float32))
 
 
