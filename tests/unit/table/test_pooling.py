@@ -136,34 +136,33 @@ def test_the_gradient_of_equal_maxima_goes_to_the_first(make_table: MakeTable) -
 
 
 @pytest.mark.parametrize(
-    ("offsets", "inverse", "slots", "shape", "message"),
+    ("occurrences", "slots", "shape", "message"),
     [
-        ([0, 1, 3], [0, 0], [(0, "sum")], (2, 1, 4), "ascend from 0 to the 2 occurrences"),
-        ([0, 2, 1], [0, 0], [(0, "sum")], (2, 1, 4), "ascend from 0 to the 2 occurrences"),
-        ([0, 2, 1, 2], [0, 0], [(0, "sum")], (3, 1, 4), "ascend from 0 to the 2 occurrences"),
-        ([0, 1, 2], [0, 9], [(0, "sum")], (2, 1, 4), "names row 9, but there are 9"),
-        ([0, 1, 2], [0, 0], [(1, "sum")], (2, 1, 4), "slot position 1"),
-        ([0, 1, 2], [0, 0], [(0, "sum")], (3, 1, 4), "samples 0 to 3"),
-        ([0, 1, 2], [0, 0], [(0, "sum")], (2, 1, 5), "last axis"),
-        ([0, 1, 2], [0, 0], [(0, "sum")], (2, 2, 4), "middle axis"),
-        ([0, 1, 2], [0, 0], [(0, "median")], (2, 1, 4), "allowed: sum, mean, max"),
-        ([], [], [(0, "sum")], (0, 1, 4), "offsets need"),
+        (([0, 1, 3], [0, 0]), [(0, "sum")], (2, 1, 4), "ascend from 0 to the 2 occurrences"),
+        (([0, 2, 1], [0, 0]), [(0, "sum")], (2, 1, 4), "ascend from 0 to the 2 occurrences"),
+        (([0, 2, 1, 2], [0, 0]), [(0, "sum")], (3, 1, 4), "ascend from 0 to the 2 occurrences"),
+        (([0, 1, 2], [0, 9]), [(0, "sum")], (2, 1, 4), "names row 9, but there are 9"),
+        (([0, 1, 2], [0, 0]), [(1, "sum")], (2, 1, 4), "slot position 1"),
+        (([0, 1, 2], [0, 0]), [(0, "sum")], (3, 1, 4), "samples 0 to 3"),
+        (([0, 1, 2], [0, 0]), [(0, "sum")], (2, 1, 5), "last axis"),
+        (([0, 1, 2], [0, 0]), [(0, "sum")], (2, 2, 4), "middle axis"),
+        (([0, 1, 2], [0, 0]), [(0, "median")], (2, 1, 4), "allowed: sum, mean, max"),
+        (([], []), [(0, "sum")], (0, 1, 4), "offsets need"),
     ],
 )
 def test_occurrences_that_do_not_fit_are_refused(
     make_table: MakeTable,
-    offsets: list[int],
-    inverse: list[int],
+    occurrences: tuple[list[int], list[int]],
     slots: list[tuple[int, str]],
     shape: tuple[int, int, int],
     message: str,
 ) -> None:
     _, lookup = make_lookup(make_table, 4)
-    arrays = np.array(offsets, dtype=np.uint32), np.array(inverse, dtype=np.uint32)
+    offsets, inverse = (np.array(numbers, dtype=np.uint32) for numbers in occurrences)
     with pytest.raises(ValueError, match=message):
-        lookup.pool(*arrays, 1, slots, np.zeros(shape, dtype=np.float32))
+        lookup.pool(offsets, inverse, 1, slots, np.zeros(shape, dtype=np.float32))
     with pytest.raises(ValueError, match=message):
-        lookup.unpool(*arrays, 1, slots, np.zeros(shape, dtype=np.float32))
+        lookup.unpool(offsets, inverse, 1, slots, np.zeros(shape, dtype=np.float32))
 
 
 def test_a_batch_trains_through_pool_unpool_and_apply(make_table: MakeTable) -> None:
