@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,9 +15,10 @@ from clickmill.cli.output import print_json, print_table, print_text
 from clickmill.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from clickmill.config import Config
+    from clickmill.train.observer import Observer
 
 
 def register(app: typer.Typer) -> None:
@@ -49,12 +51,21 @@ def train(
     from clickmill.config import load_config
 
     config = load_config(model, overrides=overrides or ())
-    summaries = _training("api").train(config, resume=resume)
+    training = _training("api")
+    summaries = training.train(config, resume=resume, observers=_observers(is_shown=not json))
     if json:
         print_json(summaries)
     else:
         for summary in summaries:
             print_summary(summary)
+
+
+def _observers(*, is_shown: bool) -> Sequence[Observer]:
+    if not is_shown or not sys.stderr.isatty():
+        return ()
+    from clickmill.cli.live import LiveProgress
+
+    return (LiveProgress(),)
 
 
 def evaluate(

@@ -59,7 +59,7 @@ def test_json_of_one_command_does_not_leak_into_the_next(run: Run) -> None:
 def test_missing_data_is_a_data_error(run: Run, tmp_path: Path) -> None:
     result = run("data", "describe", tmp_path / "nothing.tsv")
     assert result.exit_code == 3
-    assert "there is no file or folder" in result.stderr
+    assert "no such file" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [("train",), ("data", "synth"), ("nothing",), ("doctor", "--nothing")])
