@@ -114,6 +114,17 @@ class TestForModel:
         assert note.suggestion == "sparse_feature_dim"
 
 
+class TestNotes:
+    @pytest.mark.parametrize("line", ["trainer_class: x.py", "save_inference_interval: 1", "device: gpu"])
+    def test_key_that_does_nothing_is_noted(self, small: str, line: str) -> None:
+        (note,) = parse_config(small.replace("class: train", f"class: train\n  {line}")).notes
+        assert (note.key, note.line) == (f"runner.0.{line.partition(':')[0]}", 6)
+
+    def test_key_at_its_default_is_not_noted(self, small: str) -> None:
+        lines = "\n  trainer_class: ''\n  save_inference_interval: -1\n  device: cpu"
+        assert parse_config(small.replace("class: train", f"class: train{lines}")).notes == ()
+
+
 class TestNative:
     def test_reader_gets_the_runners_seed_where_the_data_set_has_none(self, small: str) -> None:
         text = small.replace("data_path: train.txt", "data_path: train.txt\n  shuffle: buffer\n  threads: 2")
