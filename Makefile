@@ -67,3 +67,14 @@ test: lint test-rust test-python ## Everything that must be green before a chang
 .PHONY: docs
 docs: setup ## Write the reference pages from the code
 	$(BIN)/python docs/generate.py
+
+.PHONY: bench-setup
+bench-setup: setup ## Environments of the benchmarks' peers, under .peers/
+	$(BIN)/python benchmarks/environments.py
+
+.PHONY: bench
+bench: bench-setup ## Run all benchmarks; results in benchmarks/results/
+	$(BIN)/python benchmarks/table.py
+	$(BIN)/python benchmarks/parsing.py
+	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/quality.py

@@ -1,5 +1,6 @@
 //! Tables, as Python sees them: signs and arrays in, arrays out, one lock a table held for one call.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clickmill_table::{Buffers, Rate, TableConfig};
@@ -172,4 +173,54 @@ impl Table {
         let rate = Rate { learning_rate, scale };
         self.with(py, |table| table.push(signs, gradients, shows, clicks, rate))
     }
+
+    /// Applies the eviction rules at a fence; gives a report as JSON.
+    ///
+    /// Lookups made before can no longer be applied if any row went.
+    fn evict(&self, py: Python<'_>) -> PyResult<String> {
+        self.with(py, clickmill_table::Table::evict)
+            .map(|report| json(&report))
+    }
+
+    /// Writes the table to `path`, atomically; with `base`, the id of the last save, only what changed.
+    ///
+    /// Gives a report as JSON; its `id` is what the next increment builds on.
+    #[pyo3(signature = (path, base = None))]
+    fn save(&self, py: Python<'_>, path: PathBuf, base: Option<&str>) -> PyResult<String> {
+        self.with(py, |table| table.save(&path, base))
+            .map(|report| json(&report))
+    }
+
+    /// Reads a full save and the increments that follow it, in order.
+    ///
+    /// `config_json` replaces the stored configuration; what shapes a row must stay.
+    #[staticmethod]
+    #[pyo3(signature = (paths, config_json = None))]
+    fn load(py: Python<'_>, paths: Vec<PathBuf>, config_json: Option<&str>) -> PyResult<Self> {
+        py.detach(|| {
+            let config = config_json.map(TableConfig::from_json).transpose()?;
+            clickmill_table::Table::load(&paths, config)
+        })
+        .map(Self::wrap)
+        .map_err(|error| errors::table(py, &error))
+    }
+
+    /// Hexadecimal digest of all rows and counters, equal for equal tables whatever their buckets.
+    fn digest(&self, py: Python<'_>) -> String {
+        py.detach(|| self.lock().digest())
+    }
+
+    /// Rows, bytes, counters and a memory forecast, as JSON.
+    fn stats(&self, py: Python<'_>) -> String {
+        json(&py.detach(|| self.lock().stats()))
+    }
+
+    /// Bytes that this table would need for `rows` rows, all told.
+    fn forecast_bytes(&self, py: Python<'_>, rows: u64) -> u64 {
+        py.detach(|| self.lock().forecast_bytes(rows))
+    }
+}
+
+fn json(report: &impl serde::Serialize) -> String {
+    serde_json::to_string(report).expect("reports hold only numbers and strings")
 }

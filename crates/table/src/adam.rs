@@ -8,6 +8,10 @@
 //! less than [`NEGLIGIBLE`] for every weight, they are left out and the moments decay in one go. With L2
 //! every missed step is replayed.
 
+use clickmill_types::schema::MAX_DIM;
+
+use crate::lanes::each_with_two;
+
 /// Bound on what leaving the tail of a replay out may change in a weight.
 const NEGLIGIBLE: f64 = 1e-8;
 
@@ -74,7 +78,7 @@ pub(crate) struct CatchUp<'a> {
 }
 
 impl CatchUp<'_> {
-    /// One step of dense Adam; `grad` gives the gradient of an element.
+    /// One step of dense Adam; a row at rest has a gradient of zeros.
     #[inline(always)]
     pub(crate) fn step(
         &self,
@@ -82,15 +86,20 @@ impl CatchUp<'_> {
         second: &mut [f32],
         weights: &mut [f32],
         step: u32,
-        grad: impl Fn(usize) -> f32,
+        grad: &[f32],
+        scale: f32,
     ) {
         let [step_size, root] = self.history.numbers[step as usize - 1];
-        for (at, ((weight, first), second)) in weights.iter_mut().zip(first).zip(second).enumerate() {
-            let grad = grad(at) + self.weight_decay * *weight;
-            *first += (grad - *first) * (1.0 - self.beta1);
-            *second = *second * self.beta2 + (1.0 - self.beta2) * grad * grad;
-            *weight -= step_size * (*first / (second.sqrt() * root + self.eps));
-        }
+        each_with_two(weights, first, second, grad, |weight, first, second, grad| {
+            let grad = grad * scale + self.weight_decay * weight;
+            let first = first + (grad - first) * (1.0 - self.beta1);
+            let second = second * self.beta2 + (1.0 - self.beta2) * grad * grad;
+            (
+                weight - step_size * (first / (second.sqrt() * root + self.eps)),
+                first,
+                second,
+            )
+        });
     }
 
     /// The steps after `last_step` up to `step`, without a gradient.
@@ -102,6 +111,7 @@ impl CatchUp<'_> {
         last_step: u32,
         step: u32,
     ) {
+        let rest = [0.0; MAX_DIM as usize];
         for now in last_step + 1..=step {
             if self.weight_decay == 0.0 && self.is_negligible(first, second, now) {
                 let missed = f64::from(step - now + 1);
@@ -113,7 +123,7 @@ impl CatchUp<'_> {
                 second.iter_mut().for_each(|x| *x *= decay2);
                 return;
             }
-            self.step(first, second, weights, now, |_| 0.0);
+            self.step(first, second, weights, now, &rest[..weights.len()], 1.0);
         }
     }
 

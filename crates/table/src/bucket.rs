@@ -13,6 +13,9 @@ use crate::index::{Index, Key, MAX_ROWS};
 use crate::layout::{HEAD_BYTES, Layout};
 use crate::region::Region;
 
+/// The last huge page of a bucket is half empty on average: little for rows of this size.
+const HUGE_ROWS_FROM: usize = 4 << 20;
+
 pub(crate) struct Bucket {
     index: Index,
     rows: Region,
@@ -26,16 +29,16 @@ pub(crate) struct Bucket {
 impl Bucket {
     /// `number` of the bucket spreads the moments at which the buckets of a table grow their index: they
     /// fill alike, and would otherwise all pause the same batch.
-    pub(crate) fn new(layout: Layout, bucket_bits: u32, number: usize) -> Self {
+    pub(crate) fn new(layout: Layout, bucket_bits: u32, number: usize) -> Result<Self, Error> {
         let spread = number * 64 / (1 << bucket_bits);
-        Self {
-            index: Index::with_capacity(64 + spread / 2),
-            rows: Region::new(),
+        Ok(Self {
+            index: Index::with_capacity(64 + spread / 2)?,
+            rows: Region::new(HUGE_ROWS_FROM),
             len: 0,
             room: 0,
             layout,
             bucket_bits,
-        }
+        })
     }
 
     #[inline(always)]
@@ -110,6 +113,15 @@ impl Bucket {
         }
     }
 
+    /// Sign, step and floats as little-endian bytes.
+    pub(crate) fn append_row(&self, row: u32, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(&self.sign(row).to_le_bytes());
+        bytes.extend_from_slice(&self.step(row).to_le_bytes());
+        for float in self.floats(row) {
+            bytes.extend_from_slice(&float.to_le_bytes());
+        }
+    }
+
     pub(crate) fn find(&self, sign: u64, hash: u64) -> Option<u32> {
         self.index.find(self.key(hash), |row| self.sign(row) == sign)
     }
@@ -127,7 +139,7 @@ impl Bucket {
             self.room = u32::try_from(self.rows.bytes() / stride).unwrap_or(u32::MAX);
         }
         if self.len as usize >= self.index.capacity() {
-            self.rebuild(self.index.capacity() * 3 / 2);
+            self.rebuild(self.index.capacity() * 3 / 2)?;
         }
         let row = self.len;
         self.len += 1;
@@ -143,12 +155,13 @@ impl Bucket {
         Ok(row)
     }
 
-    fn rebuild(&mut self, capacity: usize) {
-        let mut index = Index::with_capacity(capacity.max(64));
+    fn rebuild(&mut self, capacity: usize) -> Result<(), Error> {
+        let mut index = Index::with_capacity(capacity.max(64))?;
         for row in 0..self.len {
             index.insert(self.key(mix(self.sign(row))), row);
         }
         self.index = index;
+        Ok(())
     }
 
     /// Removes the rows for which `goes` holds and gives memory back. Row numbers change.
@@ -176,7 +189,7 @@ impl Bucket {
             self.rows.shrink(self.len as usize * stride)?;
             self.room = u32::try_from(self.rows.bytes() / stride).unwrap_or(u32::MAX);
             // Room for a quarter more: a bucket that has just lost rows will see new ones.
-            self.rebuild((self.len as usize + self.len as usize / 4).max(64));
+            self.rebuild((self.len as usize + self.len as usize / 4).max(64))?;
         }
         Ok(removed)
     }

@@ -5,6 +5,9 @@
 //! groups are full. Nothing is ever deleted: eviction rebuilds the index. The number of groups need not be
 //! a power of two, so that growth by half keeps memory close to what is needed.
 
+use crate::Error;
+use crate::region::Region;
+
 /// Rows that a bucket can number.
 pub(crate) const MAX_ROWS: u32 = (1 << 24) - 2;
 
@@ -82,43 +85,62 @@ impl Group {
     }
 }
 
+/// An index is looked into at random all the time: huge pages early.
+const HUGE_INDEX_FROM: usize = 1 << 20;
+
 pub(crate) struct Index {
-    groups: Vec<Group>,
+    memory: Region,
+    num_groups: usize,
 }
 
 impl Index {
     /// An index for `rows` rows that may grow to its full load before it must be rebuilt.
-    pub(crate) fn with_capacity(rows: usize) -> Self {
-        let groups = (rows * 8).div_ceil(SLOTS * 7).max(1);
-        Self {
-            groups: vec![Group([0; SLOTS]); groups],
-        }
+    pub(crate) fn with_capacity(rows: usize) -> Result<Self, Error> {
+        let num_groups = (rows * 8).div_ceil(SLOTS * 7).max(1);
+        let mut memory = Region::new(HUGE_INDEX_FROM);
+        memory.grow_exactly(num_groups * size_of::<Group>())?;
+        // Rounding leaves room: take it.
+        let num_groups = memory.bytes() / size_of::<Group>();
+        Ok(Self { memory, num_groups })
     }
 
     /// Rows at full load: seven eighths of the slots.
     pub(crate) fn capacity(&self) -> usize {
-        self.groups.len() * SLOTS * 7 / 8
+        self.num_groups * SLOTS * 7 / 8
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.groups.len() * size_of::<Group>()
+        self.memory.bytes()
+    }
+
+    #[inline(always)]
+    #[expect(unsafe_code, reason = "the groups lie in a region")]
+    fn groups(&self) -> &[Group] {
+        // SAFETY: the region holds `num_groups` groups, zero from the start, aligned to a page.
+        unsafe { std::slice::from_raw_parts(self.memory.base().cast(), self.num_groups) }
+    }
+
+    #[expect(unsafe_code, reason = "the groups lie in a region")]
+    fn groups_mut(&mut self) -> &mut [Group] {
+        // SAFETY: as above; `&mut self` keeps others out.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.base().cast(), self.num_groups) }
     }
 
     #[inline(always)]
     fn home(&self, key: Key) -> usize {
-        ((u64::from(key.position) * self.groups.len() as u64) >> 32) as usize
+        ((u64::from(key.position) * self.num_groups as u64) >> 32) as usize
     }
 
     /// The line that a search for `key` reads first.
     #[inline(always)]
     pub(crate) fn line(&self, key: Key) -> *const Group {
-        &raw const self.groups[self.home(key)]
+        &raw const self.groups()[self.home(key)]
     }
 
     /// The first row of the home group whose tag fits: nearly always the right one.
     #[inline(always)]
     pub(crate) fn candidate(&self, key: Key) -> Option<u32> {
-        let group = &self.groups[self.home(key)];
+        let group = &self.groups()[self.home(key)];
         let (matches, _) = group.masks(key.tag);
         (matches != 0).then(|| group.row(matches.trailing_zeros()))
     }
@@ -127,7 +149,7 @@ impl Index {
     pub(crate) fn find(&self, key: Key, is_row: impl Fn(u32) -> bool) -> Option<u32> {
         let mut at = self.home(key);
         loop {
-            let group = &self.groups[at];
+            let group = &self.groups()[at];
             let (mut matches, empties) = group.masks(key.tag);
             while matches != 0 {
                 let row = group.row(matches.trailing_zeros());
@@ -139,7 +161,7 @@ impl Index {
             if empties != 0 {
                 return None;
             }
-            at = if at + 1 == self.groups.len() { 0 } else { at + 1 };
+            at = if at + 1 == self.num_groups { 0 } else { at + 1 };
         }
     }
 
@@ -147,12 +169,12 @@ impl Index {
     pub(crate) fn insert(&mut self, key: Key, row: u32) {
         let mut at = self.home(key);
         loop {
-            let (_, empties) = self.groups[at].masks(key.tag);
+            let (_, empties) = self.groups()[at].masks(key.tag);
             if empties != 0 {
-                self.groups[at].0[empties.trailing_zeros() as usize] = (key.tag << 24) | (row + 1);
+                self.groups_mut()[at].0[empties.trailing_zeros() as usize] = (key.tag << 24) | (row + 1);
                 return;
             }
-            at = if at + 1 == self.groups.len() { 0 } else { at + 1 };
+            at = if at + 1 == self.num_groups { 0 } else { at + 1 };
         }
     }
 }

@@ -82,10 +82,20 @@ mod tests {
         let mut shorter = [0.0; 2];
         Initial::new(&spec(Init::Uniform { scale: 1.0 })).fill(42, &mut shorter);
         assert_eq!(shorter, row[..2]);
-        assert_eq!(row.map(f32::to_bits), GOLDEN);
+        assert_eq!(row.map(f32::to_bits), UNIFORM);
+        Initial::new(&spec(Init::Normal { std: 1.0 })).fill(42, &mut shorter);
+        assert_eq!(shorter.map(f32::to_bits), NORMAL);
     }
 
-    const GOLDEN: [u32; 5] = [0, 0, 0, 0, 0];
+    /// Computed once by another program from the definitions above.
+    const UNIFORM: [u32; 5] = [
+        3_211_304_568,
+        1_058_645_434,
+        3_198_300_756,
+        3_211_634_900,
+        3_207_786_300,
+    ];
+    const NORMAL: [u32; 2] = [3_215_809_536, 1_066_222_848];
 
     #[test]
     fn distributions_have_their_moments() {

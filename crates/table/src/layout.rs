@@ -45,6 +45,11 @@ impl Layout {
         self.statistics_len + self.state_len + self.dim
     }
 
+    /// Bytes of a row in a file, without padding.
+    pub(crate) fn row_bytes(&self) -> usize {
+        HEAD_BYTES + 4 * self.floats()
+    }
+
     pub(crate) fn weights_offset(&self) -> usize {
         HEAD_BYTES + 4 * (self.statistics_len + self.state_len)
     }

@@ -5,6 +5,7 @@
 //! same bits. `step` counts from 1; the formulas are those of `torch.optim` where it has the rule.
 
 use crate::adam::CatchUp;
+use crate::lanes::{each, each_with_one, each_with_two};
 
 /// A rule with its numbers for one step.
 pub(crate) trait Rule {
@@ -22,10 +23,10 @@ pub(crate) struct Sgd {
 impl Rule for Sgd {
     #[inline(always)]
     fn update(&self, _state: &mut [f32], weights: &mut [f32], grad: &[f32], _last_step: u32) {
-        for (weight, &grad) in weights.iter_mut().zip(grad) {
-            let grad = grad * self.scale + self.weight_decay * *weight;
-            *weight -= self.learning_rate * grad;
-        }
+        each(weights, grad, |weight, grad| {
+            let grad = grad * self.scale + self.weight_decay * weight;
+            weight - self.learning_rate * grad
+        });
     }
 }
 
@@ -40,11 +41,14 @@ pub(crate) struct Adagrad {
 impl Rule for Adagrad {
     #[inline(always)]
     fn update(&self, state: &mut [f32], weights: &mut [f32], grad: &[f32], _last_step: u32) {
-        for ((weight, sum), &grad) in weights.iter_mut().zip(state).zip(grad) {
-            let grad = grad * self.scale + self.weight_decay * *weight;
-            *sum += grad * grad;
-            *weight -= self.learning_rate * (grad / (sum.sqrt() + self.eps));
-        }
+        each_with_one(weights, state, grad, |weight, sum, grad| {
+            let grad = grad * self.scale + self.weight_decay * weight;
+            let sum = sum + grad * grad;
+            (
+                weight - self.learning_rate * (grad / (sum.sqrt() + self.eps)),
+                sum,
+            )
+        });
     }
 }
 
@@ -88,9 +92,9 @@ impl Rule for RowWiseAdagrad {
         let sum = (four[0] + four[2]) + (four[1] + four[3]);
         state[0] += sum / grad.len() as f32;
         let rate = self.learning_rate / (state[0].sqrt() + self.eps);
-        for (weight, &grad) in weights.iter_mut().zip(grad) {
-            *weight -= rate * self.gradient(grad, *weight);
-        }
+        each(weights, grad, |weight, grad| {
+            weight - rate * self.gradient(grad, weight)
+        });
     }
 }
 
@@ -119,12 +123,16 @@ impl Rule for LazyAdam {
     #[inline(always)]
     fn update(&self, state: &mut [f32], weights: &mut [f32], grad: &[f32], _last_step: u32) {
         let (first, second) = state.split_at_mut(weights.len());
-        for (((weight, first), second), &grad) in weights.iter_mut().zip(first).zip(second).zip(grad) {
-            let grad = grad * self.scale + self.weight_decay * *weight;
-            *first += (grad - *first) * (1.0 - self.beta1);
-            *second += (grad * grad - *second) * (1.0 - self.beta2);
-            *weight -= self.step_size * (*first / (second.sqrt() + self.eps));
-        }
+        each_with_two(weights, first, second, grad, |weight, first, second, grad| {
+            let grad = grad * self.scale + self.weight_decay * weight;
+            let first = first + (grad - first) * (1.0 - self.beta1);
+            let second = second + (grad * grad - second) * (1.0 - self.beta2);
+            (
+                weight - self.step_size * (first / (second.sqrt() + self.eps)),
+                first,
+                second,
+            )
+        });
     }
 }
 
@@ -145,7 +153,7 @@ impl Rule for Adam<'_> {
                 .replay(first, second, weights, last_step, self.step - 1);
         }
         self.catch_up
-            .step(first, second, weights, self.step, |at| grad[at] * self.scale);
+            .step(first, second, weights, self.step, grad, self.scale);
     }
 }
 
@@ -176,20 +184,20 @@ impl Rule for Ftrl {
     #[inline(always)]
     fn update(&self, state: &mut [f32], weights: &mut [f32], grad: &[f32], _last_step: u32) {
         let (z, n) = state.split_at_mut(weights.len());
-        for (((weight, z), n), &grad) in weights.iter_mut().zip(z).zip(n).zip(grad) {
+        each_with_two(weights, z, n, grad, |weight, z, n, grad| {
             let grad = grad * self.scale;
-            let sum = *n + grad * grad;
+            let sum = n + grad * grad;
             let root = self.power(sum);
-            let sigma = (root - self.power(*n)) / self.learning_rate;
-            *z += grad - sigma * *weight;
-            *n = sum;
+            let sigma = (root - self.power(n)) / self.learning_rate;
+            let z = z + (grad - sigma * weight);
             let shrunk = z.abs() - self.l1;
             let rate = (self.beta + root) / self.learning_rate + self.l2;
-            *weight = if shrunk > 0.0 {
-                -shrunk.copysign(*z) / rate
+            let weight = if shrunk > 0.0 {
+                -shrunk.copysign(z) / rate
             } else {
                 0.0
             };
-        }
+            (weight, z, sum)
+        });
     }
 }

@@ -113,7 +113,7 @@ fn pull_width<const D: usize>(
         if ahead >= INDEX_AHEAD {
             let at = ahead - INDEX_AHEAD;
             let (sign, hash) = (signs[at], hashes[at % RING]);
-            let weights = &mut values[at * dim..(at + 1) * dim];
+            let weights = &mut values[at * dim..][..dim];
             let candidate = candidates[at % RING];
             handles[at] = if !candidate.is_none()
                 && source.buckets()[candidate.bucket()].sign(candidate.row()) == sign

@@ -66,7 +66,7 @@ fn push_width<const D: usize, R: Rule>(
             dropped += 1;
             continue;
         }
-        let gradient = &push.gradients[at * dim..(at + 1) * dim];
+        let gradient = &push.gradients[at * dim..][..dim];
         let (step, floats) = buckets[handle.bucket()].row_mut(handle.row());
         let (statistics, floats) = floats.split_at_mut(statistics_len);
         let (state, weights) = floats.split_at_mut(state_len);

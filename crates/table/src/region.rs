@@ -1,9 +1,9 @@
 //! Memory that grows without copying and sits on huge pages once it is large.
 //!
 //! On Linux a region is one anonymous mapping: growing moves page tables, not bytes, and pages that were
-//! never touched cost nothing. From [`HUGE_FROM`] on its base is aligned to a huge page and the kernel is
-//! asked for huge pages; random access to gigabytes is bound by the TLB otherwise. Elsewhere, and under
-//! Miri, the allocator does the same job by copying.
+//! never touched cost nothing. From a size given by its user on, its base is aligned to a huge page and the
+//! kernel is asked for huge pages; random access to gigabytes is bound by the TLB otherwise. Elsewhere, and
+//! under Miri, the allocator does the same job by copying.
 //!
 //! New bytes are zero. The base may move in `resize`; users keep offsets, never addresses.
 
@@ -16,15 +16,14 @@ use std::ptr::NonNull;
 
 use crate::Error;
 
-/// Size from which a region is worth huge pages.
-#[cfg(all(target_os = "linux", not(miri)))]
-const HUGE_FROM: usize = 4 << 20;
 const HUGE_PAGE: usize = 2 << 20;
 const PAGE: usize = 4096;
 
 pub(crate) struct Region {
     base: NonNull<u8>,
     bytes: usize,
+    /// Size from which huge pages are worth what their rounding wastes.
+    huge_from: usize,
 }
 
 // SAFETY: a region owns its memory; the pointer is not shared with anything else.
@@ -33,10 +32,12 @@ unsafe impl Send for Region {}
 unsafe impl Sync for Region {}
 
 impl Region {
-    pub(crate) fn new() -> Self {
+    /// An empty region that goes over to huge pages at `huge_from` bytes.
+    pub(crate) fn new(huge_from: usize) -> Self {
         Self {
             base: NonNull::<Aligned>::dangling().cast(),
             bytes: 0,
+            huge_from,
         }
     }
 
@@ -55,12 +56,20 @@ impl Region {
             return Ok(());
         }
         let wanted = bytes.max(self.bytes.saturating_add(self.bytes / 4));
-        self.resize(rounded(wanted))
+        self.resize(self.rounded(wanted))
+    }
+
+    /// Grows to at least `bytes` and no more than rounding asks for.
+    pub(crate) fn grow_exactly(&mut self, bytes: usize) -> Result<(), Error> {
+        if bytes <= self.bytes {
+            return Ok(());
+        }
+        self.resize(self.rounded(bytes))
     }
 
     /// Gives back what lies beyond `bytes`.
     pub(crate) fn shrink(&mut self, bytes: usize) -> Result<(), Error> {
-        let bytes = rounded(bytes);
+        let bytes = self.rounded(bytes);
         if bytes >= self.bytes {
             return Ok(());
         }
@@ -69,18 +78,18 @@ impl Region {
 
     /// Bytes of memory in use when the first `touched` have been written.
     pub(crate) fn resident(&self, touched: usize) -> usize {
-        rounded(touched).min(self.bytes)
+        self.rounded(touched).min(self.bytes)
+    }
+
+    fn rounded(&self, bytes: usize) -> usize {
+        let unit = if bytes >= self.huge_from { HUGE_PAGE } else { PAGE };
+        bytes.checked_next_multiple_of(unit).unwrap_or(usize::MAX)
     }
 }
 
 /// Alignment of an empty region, so that even its dangling base is a valid row address.
 #[repr(align(64))]
 struct Aligned;
-
-fn rounded(bytes: usize) -> usize {
-    let unit = if bytes >= 2 * HUGE_PAGE { HUGE_PAGE } else { PAGE };
-    bytes.checked_next_multiple_of(unit).unwrap_or(usize::MAX)
-}
 
 impl Drop for Region {
     fn drop(&mut self) {
@@ -104,17 +113,17 @@ impl Region {
                     self.bytes = 0;
                     return Ok(());
                 }
-                (0, new) => map(new, libc::PROT_READ | libc::PROT_WRITE),
-                (old, new) => remap(self.base.as_ptr(), old, new),
+                (0, new) => map(new, libc::PROT_READ | libc::PROT_WRITE, new >= self.huge_from),
+                (old, new) => remap(self.base.as_ptr(), old, new, new >= self.huge_from),
             }
         };
         let base = base.ok_or(Error::Memory { bytes })?;
-        if bytes >= HUGE_FROM {
+        if bytes >= self.huge_from {
             // SAFETY: the range is our mapping. Advice may be refused; nothing depends on it.
             unsafe { libc::madvise(base.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
-            if self.bytes < HUGE_FROM && self.bytes > 0 {
+            if self.bytes < self.huge_from && self.bytes > 0 {
                 // What was touched before lies on small pages: ask for it to be joined now.
-                let touched = self.bytes / HUGE_PAGE * HUGE_PAGE;
+                let touched = self.bytes.next_multiple_of(HUGE_PAGE).min(bytes);
                 // SAFETY: as above.
                 unsafe { libc::madvise(base.as_ptr().cast(), touched, libc::MADV_COLLAPSE) };
             }
@@ -126,9 +135,9 @@ impl Region {
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]
-unsafe fn map(bytes: usize, protection: libc::c_int) -> Option<NonNull<u8>> {
+unsafe fn map(bytes: usize, protection: libc::c_int, is_huge: bool) -> Option<NonNull<u8>> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    if bytes < HUGE_FROM {
+    if !is_huge {
         // SAFETY: a new anonymous mapping touches no existing memory.
         let base = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
         return checked(base);
@@ -148,8 +157,8 @@ unsafe fn map(bytes: usize, protection: libc::c_int) -> Option<NonNull<u8>> {
 }
 
 #[cfg(all(target_os = "linux", not(miri)))]
-unsafe fn remap(base: *mut u8, old: usize, new: usize) -> Option<NonNull<u8>> {
-    let is_aligned = new < HUGE_FROM || base.align_offset(HUGE_PAGE) == 0;
+unsafe fn remap(base: *mut u8, old: usize, new: usize, is_huge: bool) -> Option<NonNull<u8>> {
+    let is_aligned = !is_huge || base.align_offset(HUGE_PAGE) == 0;
     if is_aligned || new < old {
         // SAFETY: in place or not at all; the mapping is ours.
         let grown = unsafe { libc::mremap(base.cast(), old, new, 0) };
@@ -157,13 +166,13 @@ unsafe fn remap(base: *mut u8, old: usize, new: usize) -> Option<NonNull<u8>> {
             return checked(grown);
         }
     }
-    if new < HUGE_FROM {
+    if !is_huge {
         // SAFETY: the mapping is ours and may move.
         return checked(unsafe { libc::mremap(base.cast(), old, new, libc::MREMAP_MAYMOVE) });
     }
     // SAFETY: `target` is a fresh reservation of `new` bytes, which the move replaces.
     unsafe {
-        let target = map(new, libc::PROT_NONE)?;
+        let target = map(new, libc::PROT_NONE, true)?;
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
         let moved = libc::mremap(base.cast(), old, new, flags, target.as_ptr());
         if moved == libc::MAP_FAILED {
@@ -217,7 +226,7 @@ mod tests {
 
     #[test]
     fn bytes_survive_growth_and_new_ones_are_zero() {
-        let mut region = Region::new();
+        let mut region = Region::new(4 << 20);
         let steps: &[usize] = if cfg!(miri) {
             &[100, 9_000]
         } else {

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clickmill_types::sign::mix;
+use serde::Serialize;
 
 use crate::Error;
 use crate::adam::{CatchUp, History};
@@ -25,7 +26,7 @@ pub struct Rate {
 }
 
 /// What happened to a table since it was made or loaded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     pub rows_created: u64,
     pub rows_evicted: u64,
@@ -61,7 +62,7 @@ impl Table {
         Ok(Self {
             layout,
             bucket_bits: config.bucket_bits,
-            buckets: empty_buckets(layout, config.bucket_bits),
+            buckets: empty_buckets(layout, config.bucket_bits)?,
             initial: Initial::new(&config.spec),
             admission: Admission::new(config.admission, config.spec.seed),
             history: History::default(),
@@ -392,7 +393,7 @@ pub(crate) fn bucket_of(hash: u64, bucket_bits: u32) -> usize {
     (hash >> 1 >> (63 - bucket_bits)) as usize
 }
 
-pub(crate) fn empty_buckets(layout: Layout, bucket_bits: u32) -> Vec<Bucket> {
+pub(crate) fn empty_buckets(layout: Layout, bucket_bits: u32) -> Result<Vec<Bucket>, Error> {
     (0..1 << bucket_bits)
         .map(|number| Bucket::new(layout, bucket_bits, number))
         .collect()

@@ -36,10 +36,12 @@ class FieldAttention(torch.nn.Module):
         projected = self.project(fields_BND)
         heads, residual_BNW = projected.split([3 * self.width, self.width], dim=2)
         heads = heads.view(num_samples, num_fields, 3, self.num_heads, -1).permute(2, 0, 3, 1, 4)
-        mixed_BHND = torch.nn.functional.scaled_dot_product_attention(
-            heads[0], heads[1], heads[2], scale=self.scale
-        )
-        return torch.relu(mixed_BHND.transpose(1, 2).flatten(2) + residual_BNW)
+        query, key, value = heads.flatten(1, 2).unbind()
+        # Written out: torch's fused attention is half as fast on such small matrices, in bfloat16 a tenth.
+        score = torch.bmm(query * self.scale, key.transpose(1, 2))
+        mixed = torch.bmm(torch.softmax(score, dim=2).to(value.dtype), value)
+        mixed_BNHD = mixed.view(num_samples, self.num_heads, num_fields, -1).transpose(1, 2)
+        return torch.relu(mixed_BNHD.flatten(2) + residual_BNW)
 
 
 class ActivationUnit(torch.nn.Module):

@@ -4,37 +4,52 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+from clickmill import _core
 
-    from clickmill._core import Batch, Lookup
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
 
 class Table(Protocol):
     """Rows by sign, wherever they are. `clickmill._core.Table` is the one in this process."""
 
-    def lookup_batch(self, batch: Batch, group: int, train: bool) -> Lookup:
+    def lookup_batch(self, batch: _core.Batch, group: int, train: bool) -> _core.Lookup:
         """Rows of all distinct signs of a group; with `train` rows are made for signs that are admitted."""
 
-    def apply(self, lookup: Lookup, learning_rate: float, scale: float = 1.0) -> None:
+    def apply(self, lookup: _core.Lookup, learning_rate: float, scale: float = 1.0) -> None:
         """One optimizer step with the gradients gathered in the lookup, each times `scale`."""
 
     def begin_step(self, step: int) -> None:
         """Say which update comes next, counted from 1."""
 
+    def evict(self) -> str:
+        """Drop rows by the table's policies, at a fence; JSON report."""
+
+    def save(self, path: Path, base: str | None = None) -> str:
+        """Write all rows, or what changed since the save with the id `base`; JSON report with the new id."""
+
+    def digest(self) -> str:
+        """A text that is equal for equal tables, however they are laid out."""
+
 
 class TableSet:
-    """Tables by name."""
+    """Tables of this process, by name, with their learning rates."""
 
-    def __init__(self, tables: Mapping[str, Table], learning_rates: Mapping[str, float]) -> None:
-        self._tables = dict(tables)
+    def __init__(self, configs: Mapping[str, str], learning_rates: Mapping[str, float]) -> None:
+        self._configs = dict(configs)
         self._learning_rates = dict(learning_rates)
+        self._tables: dict[str, Table] = {name: _core.Table(config) for name, config in configs.items()}
 
     def __getitem__(self, name: str) -> Table:
         return self._tables[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._tables)
+
+    def load(self, name: str, files: Sequence[Path]) -> None:
+        """Replace a table by what was saved: the full file first, then the differences in order."""
+        self._tables[name] = _core.Table.load(list(files), self._configs[name])
 
     def learning_rate(self, name: str) -> float:
         """Base learning rate of a table."""

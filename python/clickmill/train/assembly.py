@@ -81,4 +81,4 @@ def load_dense(model: torch.nn.Module, folder: Path) -> None:
 def load_tables(tables: TableSet, checkpoint: Checkpoint) -> None:
     """Rows of all tables from a checkpoint and those that it builds on."""
     for name in tables:
-        tables[name].load_rows([str(path) for path in checkpoint.table_files(name)])
+        tables.load(name, checkpoint.table_files(name))

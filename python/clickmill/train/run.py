@@ -213,6 +213,7 @@ class Run:
             base=None,
             metrics=validation or train,
         )
+        self._bases.clear()
         self._tell_saved(checkpoint, place, seconds)
         self._prune(self.pass_folder)
 

@@ -46,6 +46,8 @@ class RunState:
         self.schedule = schedule
         self.stopping = stopping
         self.journal = journal
+        self._save_ids: dict[str, str] = {}
+        """By table: what the next difference builds on."""
 
     def save(
         self,
@@ -140,9 +142,9 @@ class RunState:
 
     def _table_writer(self, name: str, base: Checkpoint | None) -> Callable[[Path], None]:
         table = self.parts.tables[name]
-        base_file = None if base is None else str(base.folder / "tables" / f"{name}.rows")
+        base_id = None if base is None else self._save_ids[name]
 
         def write(path: Path) -> None:
-            table.save(str(path), base_file)
+            self._save_ids[name] = json.loads(table.save(path, base_id))["id"]
 
         return write

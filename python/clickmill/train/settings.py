@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from clickmill._core import Table
 from clickmill.config.native import table_config
 from clickmill.config.optimizers import FTRL, SGD, Adagrad, Adam, AdamW, RMSProp, SparseOptimizer
 from clickmill.config.schedules import (
@@ -81,14 +80,14 @@ def table_optimizer(
 def make_tables(schema: Schema, hyper: HyperParameters, requests: Sequence[TableRequest]) -> TableSet:
     """New, empty tables in this process, as the schema, the configuration and the model want them."""
     suggested = {request.name: request.optimizer for request in requests}
-    tables = {}
+    configs = {}
     rates = {}
     for each in json.loads(schema.to_json())["tables"]:
         spec = TableSpec.model_validate(each)
         optimizer = table_optimizer(spec.name, hyper, suggested.get(spec.name))
-        tables[spec.name] = Table(json.dumps(table_config(spec, hyper, optimizer)))
+        configs[spec.name] = json.dumps(table_config(spec, hyper, optimizer))
         rates[spec.name] = optimizer.learning_rate
-    return TableSet(tables, rates)
+    return TableSet(configs, rates)
 
 
 def make_schedule(config: LearningRateSchedule) -> Schedule:

@@ -56,11 +56,11 @@ def test_low_rank_cross_network_is_the_gated_sum_of_its_experts() -> None:
 def test_compressed_interaction_is_the_papers_sum(fields_BND: torch.Tensor) -> None:
     network = nn.CompressedInteraction(N, [2, 3]).double()
     maps, pooled = fields_BND, []
-    for layer in network.layers:
-        weight = layer.weight.view(layer.out_features, maps.shape[1], N)
-        new = torch.zeros(B, layer.out_features, D, dtype=torch.float64)
-        for h, i, j in itertools.product(range(layer.out_features), range(maps.shape[1]), range(N)):
-            new[:, h] += weight[h, i, j] * maps[:, i] * fields_BND[:, j]
+    for weight in network.weights:
+        num_maps = weight.shape[2]
+        new = torch.zeros(B, num_maps, D, dtype=torch.float64)
+        for j, i, h in itertools.product(range(N), range(maps.shape[1]), range(num_maps)):
+            new[:, h] += weight[j, i, h] * maps[:, i] * fields_BND[:, j]
         maps = new
         pooled.append(maps.sum(2))
     torch.testing.assert_close(network(fields_BND), torch.cat(pooled, 1))

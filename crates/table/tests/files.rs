@@ -1,0 +1,227 @@
+//! Saves: what comes back is what went in, and a damaged file never does.
+
+use std::path::Path;
+
+use clickmill_table::config::{Admission, Eviction, Optimizer, ShowClick};
+use clickmill_table::{Error, Rate, Table, TableConfig};
+use clickmill_types::schema::{Init, TableSpec};
+use proptest::prelude::*;
+
+fn config(optimizer: Optimizer) -> TableConfig {
+    let mut config = TableConfig::new(TableSpec {
+        name: "t".to_owned(),
+        dim: 3,
+        seed: 5,
+        init: Init::Normal { std: 0.1 },
+    });
+    config.bucket_bits = 1;
+    config.optimizer = optimizer;
+    config.admission = Admission::Count {
+        at: 1,
+        sketch_bits: 8,
+    };
+    config.eviction.show_click = Some(ShowClick {
+        show_coefficient: 0.1,
+        click_coefficient: 1.0,
+        decay: 0.9,
+        threshold: 0.05,
+    });
+    config
+}
+
+fn optimizers() -> [Optimizer; 3] {
+    [
+        Optimizer::default(),
+        Optimizer::Sgd { weight_decay: 0.0 },
+        Optimizer::Adam {
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay: 0.01,
+        },
+    ]
+}
+
+fn train(table: &mut Table, step: u64, signs: &[u64]) {
+    table.begin_step(step).expect("steps ascend");
+    let mut values = vec![0.0; signs.len() * 3];
+    table.pull(signs, &mut values).expect("memory");
+    let gradients: Vec<f32> = values.iter().map(|value| value + step as f32).collect();
+    let shows = vec![1.0; signs.len()];
+    let rate = Rate {
+        learning_rate: 0.1 / step as f32,
+        scale: 1.0,
+    };
+    table
+        .push(signs, &gradients, &shows, &shows, rate)
+        .expect("a push");
+}
+
+fn small() -> Vec<u8> {
+    let mut table = Table::new(config(Optimizer::default())).expect("a valid configuration");
+    train(&mut table, 1, &[1, 2, 3]);
+    table.to_bytes()
+}
+
+fn load(bytes: &[u8]) -> Result<Table, Error> {
+    Table::from_bytes(bytes, Path::new("small.table"), None)
+}
+
+#[test]
+fn every_flipped_bit_is_refused() {
+    let bytes = small();
+    let digest = load(&bytes).expect("an undamaged file").digest();
+    assert!(!digest.is_empty());
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << bit;
+            let outcome = load(&damaged);
+            assert!(
+                matches!(outcome, Err(Error::Format { .. })),
+                "byte {at} bit {bit}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_truncation_and_every_addition_is_refused() {
+    let bytes = small();
+    for length in 0..bytes.len() {
+        let Err(Error::Format { offset, .. }) = load(&bytes[..length]) else {
+            panic!("{length} of {} bytes were taken for a table", bytes.len());
+        };
+        assert!(offset <= length as u64);
+    }
+    let mut longer = bytes.clone();
+    longer.push(0);
+    assert!(matches!(load(&longer), Err(Error::Format { offset, .. }) if offset == bytes.len() as u64));
+}
+
+#[test]
+fn a_chain_gives_the_table_back_bit_for_bit_and_training_goes_on_alike() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for optimizer in optimizers() {
+        let mut table = Table::new(config(optimizer)).expect("a valid configuration");
+        let path = |name: &str| folder.path().join(name);
+        train(&mut table, 1, &(0..100).collect::<Vec<_>>());
+        let full = table.save(&path("full"), None).expect("a save");
+        // The step of the save goes on: its rows belong to the increment.
+        train(&mut table, 1, &[3, 200]);
+        train(&mut table, 2, &(50..120).collect::<Vec<_>>());
+        table.evict().expect("memory");
+        let first = table.save(&path("first"), Some(&full.id)).expect("a save");
+        assert_eq!(first.base.as_ref(), Some(&full.id));
+        for step in 3..40 {
+            train(&mut table, step, &[1, 2, 500]);
+            table.evict().expect("memory");
+        }
+        train(&mut table, 40, &[60]);
+        let second = table.save(&path("second"), Some(&first.id)).expect("a save");
+        assert!(second.tombstones > 0 && second.rows < table.len() + 100);
+
+        let chain = [path("full"), path("first"), path("second")];
+        let mut loaded = Table::load(&chain, None).expect("an undamaged chain");
+        assert_eq!(loaded.digest(), table.digest());
+        let wider = TableConfig {
+            bucket_bits: 5,
+            ..table.config().clone()
+        };
+        let mut other = Table::load(&chain, Some(wider)).expect("another bucket count");
+        assert_eq!(other.digest(), table.digest());
+        for table in [&mut table, &mut loaded, &mut other] {
+            train(table, 41, &[1, 60, 70, 9_000]);
+        }
+        assert_eq!(loaded.digest(), table.digest());
+        assert_eq!(other.digest(), table.digest());
+        let third = loaded
+            .save(&path("third"), Some(&second.id))
+            .expect("the chain goes on after a load");
+        assert_eq!(third.base, Some(second.id));
+    }
+}
+
+#[test]
+fn a_wrong_chain_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let mut table = Table::new(config(Optimizer::default())).expect("a valid configuration");
+    train(&mut table, 1, &[1, 2]);
+    let full = table.save(&path("full"), None).expect("a save");
+    train(&mut table, 2, &[2, 3]);
+    let first = table.save(&path("first"), Some(&full.id)).expect("a save");
+    train(&mut table, 3, &[4]);
+    table.save(&path("second"), Some(&first.id)).expect("a save");
+    assert!(matches!(
+        table.save(&path("x"), Some(&full.id)),
+        Err(Error::State { .. })
+    ));
+    for chain in [
+        vec!["full", "second"],
+        vec!["first"],
+        vec!["full", "full"],
+        vec!["full", "first", "first"],
+    ] {
+        let paths: Vec<_> = chain.iter().map(|name| path(name)).collect();
+        assert!(
+            matches!(Table::load(&paths, None), Err(Error::Format { .. })),
+            "{chain:?}"
+        );
+    }
+    assert!(!path("x").exists());
+}
+
+#[test]
+fn a_failed_save_leaves_the_old_file_and_no_litter() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut table = Table::new(config(Optimizer::default())).expect("a valid configuration");
+    train(&mut table, 1, &[1, 2]);
+    // A folder in the place of the file: the rename must fail after everything was written.
+    let path = folder.path().join("taken");
+    std::fs::create_dir(&path).expect("a folder");
+    assert!(matches!(table.save(&path, None), Err(Error::Io { .. })));
+    let names: Vec<_> = std::fs::read_dir(folder.path()).expect("a folder").collect();
+    assert_eq!(names.len(), 1);
+}
+
+#[test]
+fn a_configuration_that_changes_the_shape_of_rows_is_refused() {
+    let bytes = small();
+    let stored = config(Optimizer::default());
+    let mut no_statistics = stored.clone();
+    no_statistics.eviction = Eviction::default();
+    for other in [config(Optimizer::Sgd { weight_decay: 0.0 }), no_statistics] {
+        let outcome = Table::from_bytes(&bytes, Path::new("small.table"), Some(other));
+        assert!(matches!(outcome, Err(Error::Config { .. })));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn any_table_comes_back_from_its_bytes(
+        which in 0_usize..3,
+        bucket_bits in 0_u32..6,
+        batches in prop::collection::vec(prop::collection::vec(any::<u64>(), 1..60), 0..6),
+    ) {
+        let config = TableConfig { bucket_bits, ..config(optimizers()[which]) };
+        let mut table = Table::new(config).expect("a valid configuration");
+        for (step, batch) in batches.iter().enumerate() {
+            train(&mut table, step as u64 + 1, batch);
+        }
+        let bytes = table.to_bytes();
+        let loaded = load(&bytes).expect("an undamaged file");
+        prop_assert_eq!(loaded.digest(), table.digest());
+        prop_assert_eq!(loaded.len(), table.len());
+    }
+
+    #[test]
+    fn arbitrary_bytes_are_refused_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..400), keep in 0_usize..200) {
+        let mut file = small();
+        file.truncate(keep);
+        file.extend_from_slice(&bytes);
+        prop_assert!(load(&file).is_err());
+    }
+}
