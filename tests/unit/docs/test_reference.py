@@ -37,6 +37,12 @@ def test_links_between_pages_lead_somewhere(path: Path) -> None:
         assert file or anchor in headings, target
 
 
+def test_index_names_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")} - {"README.md"}
+    assert pages <= set(re.findall(r"\]\(([^)#\s]+)\)", index))
+
+
 def _anchor(heading: str) -> str:
     kept = "".join(char for char in heading.lower() if char.isalnum() or char in " _-")
     return kept.replace(" ", "-")
