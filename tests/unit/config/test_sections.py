@@ -78,6 +78,12 @@ def test_aliases_of_older_systems_are_known() -> None:
     assert builtin_model("model.py") is None
 
 
+def test_every_name_has_a_model_and_every_model_a_name() -> None:
+    from clickmill.models import BUILT_IN
+
+    assert set(BUILTIN_MODELS) == set(BUILT_IN)
+
+
 def test_relative_data_paths_stay_relative(small: str) -> None:
     assert parse_config(small, file="far/away/config.yaml").dataset[0].data_path == ("train.txt",)
 
