@@ -103,7 +103,7 @@ def describe(
       clickmill data describe -m config.yaml --dataset test --json
     """
     config = _reader_config(paths or [], model, dataset, format)
-    description = jsonlib.loads(core_function("describe")(jsonlib.dumps(config), limit))
+    description = jsonlib.loads(core_function("describe")(jsonlib.dumps(config), limit or None))
     if json:
         print_json(description)
     else:
@@ -136,7 +136,8 @@ def _reader_config(paths: list[str], model: str | None, dataset: str | None, for
             ) from error
         section = DatasetConfig.model_validate({"name": "files", "data_path": paths, "format": format})
     files = [str(file) for file in find_files(section.data_path, Path())]
-    return reader_config(section, files, is_training=False)
+    # The point is to see what is wrong, so no number of bad lines ends the look.
+    return {**reader_config(section, files, is_training=False), "max_bad_lines": None}
 
 
 @app.command()

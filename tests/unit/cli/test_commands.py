@@ -143,38 +143,26 @@ class TestSynth:
 
 class TestDescribe:
     def test_description_is_shown_as_tables(self, capsys: pytest.CaptureFixture[str]) -> None:
+        bad_line = {"file": "a.tsv", "line": 7, "column": 3, "reason": "not a number"}
+        numbers = {"share": 1.0, "min": -1.0, "mean": 2.5, "max": 1e6}
+        plain = {"coverage": 0.5, "is_exact": True, "mean_length": 1.0, "max_length": 1}
         description = {
             "rows": 12345,
             "bytes": 3 << 20,
-            "label_rate": 0.25,
-            "bad_lines": {
-                "count": 1,
-                "first": [{"file": "a.tsv", "line": 7, "column": 3, "reason": "not a number"}],
-            },
+            "is_partial": True,
+            "label": {"column": "label", "rate": 0.25},
+            "bad_lines": {"count": 1, "first": [bad_line]},
+            "num_other_columns": 4,
             "columns": [
-                {
-                    "name": "I1",
-                    "coverage": 0.5,
-                    "distinct": 9,
-                    "min": -1.0,
-                    "mean": 2.5,
-                    "max": 1e6,
-                    "top": [],
-                },
-                {"name": "C1", "coverage": 1.0, "distinct": 1000, "top": [["68fd1e64", 4000], ["", 10]]},
+                {"name": "I1", **plain, "distinct": 9, "numbers": numbers, "frequent": [["1", 0.5], ["", 0.1]]},
+                {"name": "C1", **plain, "distinct": 1000, "is_exact": False, "numbers": None, "frequent": [],
+                 "mean_length": 1.5, "max_length": 7},
             ],
-        }
+        }  # fmt: skip
         print_description(description, ["a.tsv"])
         output = capsys.readouterr().out
-        for text in (
-            "12,345",
-            "3.0 MiB",
-            "25.0%",
-            "68fd1e64 (4,000)",
-            "(empty) (10)",
-            "a.tsv:7:3",
-            "not a number",
-        ):
+        for text in ("12,345 (not all)", "3.0 MiB", "0.25", "████░░░░  50.0%", "~1,000", "1 50.0%, (empty) 10.0%",
+                     "1.5, at most 7", "a.tsv:7:3", "not a number"):  # fmt: skip
             assert text in output
 
     def test_format_with_options_points_to_the_configuration(self, run: Run, tmp_path: Path) -> None:
