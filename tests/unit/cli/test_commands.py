@@ -154,14 +154,16 @@ class TestDescribe:
             "bad_lines": {"count": 1, "first": [bad_line]},
             "num_other_columns": 4,
             "columns": [
-                {"name": "I1", **plain, "distinct": 9, "numbers": numbers, "frequent": [["1", 0.5], ["", 0.1]]},
+                {"name": "I1", **plain, "distinct": 9, "numbers": numbers,
+                 "frequent": [["1", 0.5], ["", 0.1]]},
                 {"name": "C1", **plain, "distinct": 1000, "is_exact": False, "numbers": None, "frequent": [],
                  "mean_length": 1.5, "max_length": 7},
             ],
         }  # fmt: skip
         print_description(description, ["a.tsv"])
         output = capsys.readouterr().out
-        for text in ("12,345 (not all)", "3.0 MiB", "0.25", "████░░░░  50.0%", "~1,000", "1 50.0%, (empty) 10.0%",
+        for text in ("12,345 (not all)", "3.0 MiB", "0.25", "████░░░░  50.0%", "~1,000",
+                     "1 50.0%, (empty) 10.0%",
                      "1.5, at most 7", "a.tsv:7:3", "not a number"):  # fmt: skip
             assert text in output
 
