@@ -1,4 +1,5 @@
 from _typeshed import Incomplete, SupportsGetItem
+from os import PathLike
 from typing import Any, SupportsFloat, SupportsIndex, final
 
 __all__ = ["Batch", "BinaryMetrics", "DenseOptimizer", "ExactAuc", "GroupAuc", "GroupLayout", "Lookup", "Reader", "RegressionMetrics", "Schema", "Table", "build_info", "exchange_names", "keep_freed_memory", "synth"]
@@ -335,8 +336,29 @@ class Table:
         """
         The configuration with every default, as JSON.
         """
+    def digest(self, /) -> str:
+        """
+        Hexadecimal digest of all rows and counters, equal for equal tables whatever their buckets.
+        """
     @property
     def dim(self, /) -> int: ...
+    def evict(self, /) -> str:
+        """
+        Applies the eviction rules at a fence; gives a report as JSON.
+
+        Lookups made before can no longer be applied if any row went.
+        """
+    def forecast_bytes(self, /, rows: SupportsIndex) -> int:
+        """
+        Bytes that this table would need for `rows` rows, all told.
+        """
+    @staticmethod
+    def load(paths: SupportsGetItem[int, str | PathLike[str]], config_json: str | None = None) -> Table:
+        """
+        Reads a full save and the increments that follow it, in order.
+
+        `config_json` replaces the stored configuration; what shapes a row must stay.
+        """
     def lookup(self, /, signs: Incomplete, train: bool) -> Lookup:
         """
         Pulls the rows of unique `signs` [U]. With `train`, admitted signs get a row and `apply` is possible.
@@ -360,6 +382,16 @@ class Table:
     def rows(self, /) -> int:
         """
         Rows in the table.
+        """
+    def save(self, /, path: str | PathLike[str], base: str | None = None) -> str:
+        """
+        Writes the table to `path`, atomically; with `base`, the id of the last save, only what changed.
+
+        Gives a report as JSON; its `id` is what the next increment builds on.
+        """
+    def stats(self, /) -> str:
+        """
+        Rows, bytes, counters and a memory forecast, as JSON.
         """
     @property
     def step(self, /) -> int: ...

@@ -106,7 +106,16 @@ impl Assembler {
     ) -> Result<(), Closed> {
         self.flush_window(end.clone(), sink)?;
         if keep_last && self.builder.num_rows() > 0 {
-            give(sink, self.builder.finish(end.clone()))?;
+            let window = self
+                .window
+                .as_ref()
+                .map_or(end.window, |window| window.start.window);
+            let position = Position {
+                window,
+                emitted: 0,
+                ..end.clone()
+            };
+            give(sink, self.builder.finish(position))?;
         }
         Ok(())
     }

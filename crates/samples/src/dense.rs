@@ -67,7 +67,15 @@ impl Dense {
     pub(crate) fn push<F: Fields>(&self, fields: &F, out: &mut Vec<f32>) -> Result<(), Fault> {
         if self.width == 1 && self.separator.is_none() {
             let element = match fields.first(self.column) {
-                Some(cursor) => self.element(fields.value(cursor), 0)?,
+                Some(cursor) => {
+                    let value = fields.value(cursor);
+                    if value.bytes.is_empty() {
+                        self.default
+                    } else {
+                        let number = number::parse_with_head(value.bytes, fields.head(cursor));
+                        self.transformed(number, value.at, 0)?
+                    }
+                }
                 None => self.default,
             };
             out.push(element);
@@ -136,7 +144,12 @@ impl Dense {
         if value.bytes.is_empty() {
             return Ok(self.default);
         }
-        let number = number::parse(value.bytes).map_err(|reason| self.fault(value.at as usize, &reason))?;
+        self.transformed(number::parse(value.bytes), value.at, index)
+    }
+
+    #[inline]
+    fn transformed(&self, number: Result<f32, String>, at: u32, index: usize) -> Result<f32, Fault> {
+        let number = number.map_err(|reason| self.fault(at as usize, &reason))?;
         let made = match &self.rule {
             Rule::Identity => number,
             Rule::Scale(pairs) => {
@@ -148,7 +161,7 @@ impl Dense {
         if made.is_finite() {
             Ok(made)
         } else {
-            Err(self.fault(value.at as usize, "the transformed value is not finite"))
+            Err(self.fault(at as usize, "the transformed value is not finite"))
         }
     }
 

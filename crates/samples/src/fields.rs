@@ -12,9 +12,21 @@ pub(crate) struct Value<'a> {
 /// Values of each column of one line, in their order.
 pub(crate) trait Fields {
     type Cursor: Copy;
+    /// Columns that the line can have; `first` takes any below.
+    fn num_columns(&self) -> usize;
     fn first(&self, column: u32) -> Option<Self::Cursor>;
     fn next(&self, cursor: Self::Cursor) -> Option<Self::Cursor>;
     fn value(&self, cursor: Self::Cursor) -> Value<'_>;
+
+    /// The first eight bytes of a value, little-endian; those behind its end may be anything.
+    #[inline]
+    fn head(&self, cursor: Self::Cursor) -> u64 {
+        let bytes = self.value(cursor).bytes;
+        let mut head = [0; 8];
+        let length = bytes.len().min(8);
+        head[..length].copy_from_slice(&bytes[..length]);
+        u64::from_le_bytes(head)
+    }
 }
 
 /// Where the bytes of a cell lie.
@@ -123,6 +135,10 @@ pub(crate) struct CellView<'a> {
 impl Fields for CellView<'_> {
     type Cursor = u32;
 
+    fn num_columns(&self) -> usize {
+        self.cells.heads.len()
+    }
+
     #[inline]
     fn first(&self, column: u32) -> Option<u32> {
         let head = self.cells.heads[column as usize];
@@ -153,21 +169,31 @@ impl Fields for CellView<'_> {
 /// A line of fields between single-byte delimiters, by their positions in the block.
 pub(crate) struct SplitView<'a> {
     pub(crate) block: &'a [u8],
-    /// One mark for each field: where it ends.
+    /// The mark before the line, then for each field the one behind it.
     pub(crate) marks: &'a [u32],
-    pub(crate) start: u32,
-    /// End of the last field, before any carriage return.
-    pub(crate) end: u32,
     /// First column that the line has: 1 where the leading one is left out.
     pub(crate) first_column: u32,
+}
+
+impl SplitView<'_> {
+    #[inline]
+    fn bounds(&self, field: u32) -> (u32, u32) {
+        let field = field as usize;
+        // The mark before the first line of a block is -1.
+        (self.marks[field].wrapping_add(1), self.marks[field + 1])
+    }
 }
 
 impl Fields for SplitView<'_> {
     type Cursor = u32;
 
+    fn num_columns(&self) -> usize {
+        self.marks.len() - 1 + self.first_column as usize
+    }
+
     #[inline]
     fn first(&self, column: u32) -> Option<u32> {
-        (column >= self.first_column).then(|| column - self.first_column)
+        column.checked_sub(self.first_column)
     }
 
     #[inline]
@@ -177,20 +203,22 @@ impl Fields for SplitView<'_> {
 
     #[inline]
     fn value(&self, cursor: u32) -> Value<'_> {
-        let field = cursor as usize;
-        let from = if field == 0 {
-            self.start
-        } else {
-            self.marks[field - 1] + 1
-        };
-        let to = if field + 1 == self.marks.len() {
-            self.end
-        } else {
-            self.marks[field]
-        };
+        let (from, to) = self.bounds(cursor);
         Value {
             bytes: &self.block[from as usize..to as usize],
-            at: from - self.start,
+            at: from - self.marks[0].wrapping_add(1),
+        }
+    }
+
+    #[inline]
+    fn head(&self, cursor: u32) -> u64 {
+        let from = self.bounds(cursor).0 as usize;
+        match self.block.get(from..from + 8) {
+            Some(bytes) => u64::from_le_bytes(bytes.try_into().expect("a slice of eight bytes")),
+            None => self.block[from..]
+                .iter()
+                .rev()
+                .fold(0, |head, &byte| head << 8 | u64::from(byte)),
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::dense::Dense;
 use crate::fields::Fields;
 use crate::number;
 use crate::rows::{Rows, Shape};
-use crate::sparse::Sparse;
+use crate::sparse::{PlainHash, Sparse};
 use crate::{Columns, Error};
 
 /// Actions in slot order, so that each group's signs come out in the order of its slots.
@@ -28,12 +28,10 @@ pub struct Plan {
 
 #[derive(Debug)]
 enum Step {
-    /// One value, hashed: what nearly every slot of a click log is.
-    Hash {
-        column: u32,
+    /// A run of slots of one group that are one hashed value each, never none: nearly all of a click log.
+    Hashes {
         group: u32,
-        seed: u64,
-        missing: Option<u64>,
+        slots: Vec<PlainHash>,
     },
     Sparse {
         group: u32,
@@ -109,12 +107,18 @@ impl Plan {
                     let compiled = Sparse::new(sparse, resolver.resolve(slot)?);
                     match (part_of[index], compiled.as_plain_hash()) {
                         (Some(part), _) => Step::Part { group, part },
-                        (None, Some((column, seed, missing))) => Step::Hash {
-                            column,
-                            group,
-                            seed,
-                            missing,
-                        },
+                        (None, Some(plain)) => {
+                            if let Some(Step::Hashes { group: last, slots }) = plan.steps.last_mut()
+                                && *last == group
+                            {
+                                slots.push(plain);
+                                continue;
+                            }
+                            Step::Hashes {
+                                group,
+                                slots: vec![plain],
+                            }
+                        }
                         (None, None) => Step::Sparse {
                             group,
                             sparse: Box::new(compiled),
@@ -180,19 +184,11 @@ impl Plan {
         }
         for step in &self.steps {
             match step {
-                Step::Hash {
-                    column,
-                    group,
-                    seed,
-                    missing,
-                } => {
+                Step::Hashes { group, slots } => {
                     let row = &mut rows.groups[*group as usize];
-                    let value = fields.first(*column).map(|cursor| fields.value(cursor).bytes);
-                    match value {
-                        Some(bytes) if !bytes.is_empty() => row.signs.push(sign(bytes, *seed)),
-                        _ => row.signs.extend(*missing),
-                    }
-                    row.offsets.push(row.signs.len() as u32);
+                    let start = row.signs.len() as u32;
+                    row.signs.extend(slots.iter().map(|slot| slot.sign(fields)));
+                    row.offsets.extend(start + 1..=start + slots.len() as u32);
                 }
                 Step::Sparse { group, sparse } => {
                     let row = &mut rows.groups[*group as usize];

@@ -42,6 +42,24 @@ enum Separator {
     Empty,
 }
 
+/// A slot of exactly one sign.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlainHash {
+    column: u32,
+    seed: u64,
+    missing: Sign,
+}
+
+impl PlainHash {
+    #[inline]
+    pub(crate) fn sign<F: Fields>(&self, fields: &F) -> Sign {
+        match fields.first(self.column).map(|cursor| fields.value(cursor).bytes) {
+            Some(bytes) if !bytes.is_empty() => sign(bytes, self.seed),
+            _ => self.missing,
+        }
+    }
+}
+
 impl Sparse {
     pub(crate) fn new(slot: &SparseSlot, column: u32) -> Self {
         let seed = slot.seed();
@@ -79,14 +97,19 @@ impl Sparse {
         }
     }
 
-    /// Column, seed and sign of a missing value where the slot is one hashed value and nothing else.
-    pub(crate) fn as_plain_hash(&self) -> Option<(u32, u64, Option<Sign>)> {
+    /// The slot as one hashed value and nothing else, if it is that.
+    pub(crate) fn as_plain_hash(&self) -> Option<PlainHash> {
         let is_plain = matches!(self.rule, Rule::Hash)
             && matches!(self.separator, Separator::None)
             && self.hash_size.is_none()
             && self.max_length == 1
             && self.keep == Keep::First;
-        is_plain.then_some((self.column, self.seed, self.missing))
+        let missing = self.missing.filter(|_| is_plain)?;
+        Some(PlainHash {
+            column: self.column,
+            seed: self.seed,
+            missing,
+        })
     }
 
     /// Appends the signs of one row, `max_length` at most.

@@ -98,9 +98,6 @@ fn main() {
         "resident_bytes_per_key": resident as f64 / table.len() as f64,
     });
     write(&report);
-    if std::env::var("SMAPS").is_ok() {
-        println!("{}", std::fs::read_to_string("/proc/self/smaps_rollup").unwrap());
-    }
 }
 
 fn write(report: &serde_json::Value) {

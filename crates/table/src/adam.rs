@@ -119,8 +119,10 @@ impl CatchUp<'_> {
                     f64::from(self.beta1).powf(missed) as f32,
                     f64::from(self.beta2).powf(missed) as f32,
                 );
-                first.iter_mut().for_each(|x| *x *= decay1);
-                second.iter_mut().for_each(|x| *x *= decay2);
+                for (first, second) in first.iter_mut().zip(second) {
+                    *first *= decay1;
+                    *second *= decay2;
+                }
                 return;
             }
             self.step(first, second, weights, now, &rest[..weights.len()], 1.0);
@@ -136,7 +138,7 @@ impl CatchUp<'_> {
         if ratio >= 1.0 {
             return first.iter().all(|&x| x == 0.0);
         }
-        let correction1 = 1.0 - f64::from(self.beta1).powi(now.min(10_000) as i32);
+        let correction1 = 1.0 - f64::from(self.beta1).powf(f64::from(now));
         let bound = f64::from(self.history.largest) / correction1 * ratio / (1.0 - ratio);
         first.iter().zip(second).all(|(&first, &second)| {
             first == 0.0 || bound * f64::from(first).abs() <= NEGLIGIBLE * f64::from(second).sqrt()
@@ -187,7 +189,7 @@ mod tests {
                 "{} {expected}",
                 weights[0]
             );
-            let decayed = v * 0.999_f64.powi(3_000 - from as i32);
+            let decayed = v * 0.999_f64.powf(3_000.0 - f64::from(from));
             assert!((f64::from(second[0]) / decayed - 1.0).abs() < 1e-3);
         }
     }

@@ -97,10 +97,9 @@ impl Admission {
     /// Whether a sign without a row gets one at this sighting; `hash` is `mix(sign)`.
     pub(crate) fn admits(&mut self, hash: u64, step: u32) -> bool {
         match self {
-            Self::Always => true,
+            // A saturated bound means that p is 1: no draw may miss.
+            Self::Always | Self::Probability { below: u64::MAX, .. } => true,
             Self::Count { at, sketch } => sketch.add(hash) >= *at,
-            // Saturated: p is 1, and no draw may miss.
-            Self::Probability { below: u64::MAX, .. } => true,
             Self::Probability { below, seed } => mix(hash ^ mix(*seed ^ u64::from(step))) < *below,
         }
     }

@@ -5,6 +5,10 @@
 //! the next insertion.
 
 #![expect(unsafe_code, reason = "rows are bytes of a computed layout")]
+#![expect(
+    clippy::cast_ptr_alignment,
+    reason = "regions are aligned to 64, strides to 8, and the parts of a row to their own size"
+)]
 
 use clickmill_types::sign::mix;
 
@@ -23,7 +27,8 @@ pub(crate) struct Bucket {
     /// Rows that the region has room for.
     room: u32,
     layout: Layout,
-    bucket_bits: u32,
+    /// Bits of a hash that chose this bucket.
+    spent_bits: u32,
 }
 
 impl Bucket {
@@ -37,7 +42,7 @@ impl Bucket {
             len: 0,
             room: 0,
             layout,
-            bucket_bits,
+            spent_bits: bucket_bits,
         })
     }
 
@@ -53,7 +58,7 @@ impl Bucket {
 
     #[inline(always)]
     pub(crate) fn key(&self, hash: u64) -> Key {
-        Key::new(hash, self.bucket_bits)
+        Key::new(hash, self.spent_bits)
     }
 
     #[inline(always)]

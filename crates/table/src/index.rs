@@ -47,7 +47,7 @@ impl Group {
         };
         // SAFETY: SSE2 is part of x86-64; the four loads cover exactly the aligned group.
         unsafe {
-            let base = self.0.as_ptr().cast::<__m128i>();
+            let base = std::ptr::from_ref(self).cast::<__m128i>();
             let slots = [
                 _mm_load_si128(base),
                 _mm_load_si128(base.add(1)),
@@ -59,7 +59,7 @@ impl Group {
                 let high = _mm_packs_epi32(lanes[2], lanes[3]);
                 _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u32
             };
-            let wanted = _mm_set1_epi32(tag as i32);
+            let wanted = _mm_set1_epi32(tag.cast_signed());
             let zero = _mm_setzero_si128();
             let matches = slots.map(|four| _mm_cmpeq_epi32(_mm_srli_epi32::<24>(four), wanted));
             let empties = slots.map(|four| _mm_cmpeq_epi32(four, zero));

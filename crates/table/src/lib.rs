@@ -4,8 +4,14 @@
 //! of its unique signs into a [`Lookup`], pools them, and later applies the gradients gathered in it with
 //! the table's optimizer. Nothing here knows Python or threads: `&mut Table` is the lock.
 
+#![expect(
+    clippy::inline_always,
+    reason = "kernels gain wider vectors only by being inlined into the functions compiled for them"
+)]
+
 mod adam;
 mod admission;
+mod apply;
 mod bucket;
 pub mod config;
 pub mod dense;
@@ -29,6 +35,7 @@ mod region;
 mod stats;
 mod table;
 
+pub use apply::Rate;
 pub use config::TableConfig;
 pub use error::Error;
 pub use evict::EvictionReport;
@@ -36,4 +43,4 @@ pub use file::SaveReport;
 pub use lookup::{Buffers, Lookup};
 pub use pooling::{Occurrences, PooledSlot};
 pub use stats::Stats;
-pub use table::{Counters, Rate, Table};
+pub use table::{Counters, Table};

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::pooling::{self, Occurrences, PooledSlot};
 use crate::pull::Handle;
+use crate::push::Push;
 use crate::{Error, Rate, Table};
 
 /// Memory of lookups that are gone, for those to come: a batch is too large to be allocated anew each time.
@@ -285,7 +286,13 @@ impl Table {
                 clicks,
                 is_applied,
             } = gathered;
-            self.push_handles(&lookup.handles, gradients, shows, clicks, rate)?;
+            let batch = Push {
+                handles: &lookup.handles,
+                gradients,
+                shows,
+                clicks,
+            };
+            self.push_rows(batch, rate)?;
             *is_applied = true;
             Ok(())
         })

@@ -5,6 +5,7 @@
 //! same bits. `step` counts from 1; the formulas are those of `torch.optim` where it has the rule.
 
 use crate::adam::CatchUp;
+use crate::apply::Rate;
 use crate::lanes::{each, each_with_one, each_with_two};
 
 /// A rule with its numbers for one step.
@@ -15,37 +16,51 @@ pub(crate) trait Rule {
 
 #[derive(Clone, Copy)]
 pub(crate) struct Sgd {
-    pub learning_rate: f32,
-    pub scale: f32,
-    pub weight_decay: f32,
+    rate: Rate,
+    weight_decay: f32,
+}
+
+impl Sgd {
+    pub(crate) fn new(rate: Rate, weight_decay: f32) -> Self {
+        Self { rate, weight_decay }
+    }
 }
 
 impl Rule for Sgd {
     #[inline(always)]
     fn update(&self, _state: &mut [f32], weights: &mut [f32], grad: &[f32], _last_step: u32) {
         each(weights, grad, |weight, grad| {
-            let grad = grad * self.scale + self.weight_decay * weight;
-            weight - self.learning_rate * grad
+            let grad = grad * self.rate.scale + self.weight_decay * weight;
+            weight - self.rate.learning_rate * grad
         });
     }
 }
 
 #[derive(Clone, Copy)]
 pub(crate) struct Adagrad {
-    pub learning_rate: f32,
-    pub scale: f32,
-    pub eps: f32,
-    pub weight_decay: f32,
+    rate: Rate,
+    eps: f32,
+    weight_decay: f32,
+}
+
+impl Adagrad {
+    pub(crate) fn new(rate: Rate, eps: f32, weight_decay: f32) -> Self {
+        Self {
+            rate,
+            eps,
+            weight_decay,
+        }
+    }
 }
 
 impl Rule for Adagrad {
     #[inline(always)]
     fn update(&self, state: &mut [f32], weights: &mut [f32], grad: &[f32], _last_step: u32) {
         each_with_one(weights, state, grad, |weight, sum, grad| {
-            let grad = grad * self.scale + self.weight_decay * weight;
+            let grad = grad * self.rate.scale + self.weight_decay * weight;
             let sum = sum + grad * grad;
             (
-                weight - self.learning_rate * (grad / (sum.sqrt() + self.eps)),
+                weight - self.rate.learning_rate * (grad / (sum.sqrt() + self.eps)),
                 sum,
             )
         });
@@ -54,16 +69,23 @@ impl Rule for Adagrad {
 
 #[derive(Clone, Copy)]
 pub(crate) struct RowWiseAdagrad {
-    pub learning_rate: f32,
-    pub scale: f32,
-    pub eps: f32,
-    pub weight_decay: f32,
+    rate: Rate,
+    eps: f32,
+    weight_decay: f32,
 }
 
 impl RowWiseAdagrad {
+    pub(crate) fn new(rate: Rate, eps: f32, weight_decay: f32) -> Self {
+        Self {
+            rate,
+            eps,
+            weight_decay,
+        }
+    }
+
     #[inline(always)]
     fn gradient(&self, grad: f32, weight: f32) -> f32 {
-        grad * self.scale + self.weight_decay * weight
+        grad * self.rate.scale + self.weight_decay * weight
     }
 }
 
@@ -91,7 +113,7 @@ impl Rule for RowWiseAdagrad {
         ];
         let sum = (four[0] + four[2]) + (four[1] + four[3]);
         state[0] += sum / grad.len() as f32;
-        let rate = self.learning_rate / (state[0].sqrt() + self.eps);
+        let rate = self.rate.learning_rate / (state[0].sqrt() + self.eps);
         each(weights, grad, |weight, grad| {
             weight - rate * self.gradient(grad, weight)
         });
@@ -102,20 +124,26 @@ impl Rule for RowWiseAdagrad {
 #[derive(Clone, Copy)]
 pub(crate) struct LazyAdam {
     /// `learning_rate * sqrt(1 - beta2^step) / (1 - beta1^step)`.
-    pub step_size: f32,
-    pub scale: f32,
-    pub beta1: f32,
-    pub beta2: f32,
-    pub eps: f32,
-    pub weight_decay: f32,
+    step_size: f32,
+    rate: Rate,
+    beta1: f32,
+    beta2: f32,
+    eps: f32,
+    weight_decay: f32,
 }
 
 impl LazyAdam {
-    pub(crate) fn step_size(learning_rate: f32, beta1: f32, beta2: f32, step: u32) -> f32 {
-        let step = f64::from(step);
-        let correction1 = 1.0 - f64::from(beta1).powf(step);
-        let correction2 = 1.0 - f64::from(beta2).powf(step);
-        (f64::from(learning_rate) * correction2.sqrt() / correction1) as f32
+    pub(crate) fn new(rate: Rate, [beta1, beta2]: [f32; 2], eps: f32, weight_decay: f32, step: u32) -> Self {
+        let correction1 = 1.0 - f64::from(beta1).powf(f64::from(step));
+        let correction2 = 1.0 - f64::from(beta2).powf(f64::from(step));
+        Self {
+            step_size: (f64::from(rate.learning_rate) * correction2.sqrt() / correction1) as f32,
+            rate,
+            beta1,
+            beta2,
+            eps,
+            weight_decay,
+        }
     }
 }
 
@@ -124,7 +152,7 @@ impl Rule for LazyAdam {
     fn update(&self, state: &mut [f32], weights: &mut [f32], grad: &[f32], _last_step: u32) {
         let (first, second) = state.split_at_mut(weights.len());
         each_with_two(weights, first, second, grad, |weight, first, second, grad| {
-            let grad = grad * self.scale + self.weight_decay * weight;
+            let grad = grad * self.rate.scale + self.weight_decay * weight;
             let first = first + (grad - first) * (1.0 - self.beta1);
             let second = second + (grad * grad - second) * (1.0 - self.beta2);
             (
@@ -139,9 +167,15 @@ impl Rule for LazyAdam {
 /// Dense Adam, with the missed steps made up for first.
 #[derive(Clone, Copy)]
 pub(crate) struct Adam<'a> {
-    pub catch_up: CatchUp<'a>,
-    pub step: u32,
-    pub scale: f32,
+    catch_up: CatchUp<'a>,
+    step: u32,
+    rate: Rate,
+}
+
+impl<'a> Adam<'a> {
+    pub(crate) fn new(catch_up: CatchUp<'a>, rate: Rate, step: u32) -> Self {
+        Self { catch_up, step, rate }
+    }
 }
 
 impl Rule for Adam<'_> {
@@ -153,22 +187,31 @@ impl Rule for Adam<'_> {
                 .replay(first, second, weights, last_step, self.step - 1);
         }
         self.catch_up
-            .step(first, second, weights, self.step, grad, self.scale);
+            .step(first, second, weights, self.step, grad, self.rate.scale);
     }
 }
 
-/// FTRL-proximal (McMahan et al., 2013); state is z, then n. The learning rate is alpha.
+/// FTRL-proximal (`McMahan` et al., 2013); state is z, then n. The learning rate is alpha.
 #[derive(Clone, Copy)]
 pub(crate) struct Ftrl {
-    pub learning_rate: f32,
-    pub scale: f32,
-    pub beta: f32,
-    pub l1: f32,
-    pub l2: f32,
-    pub lr_power: f32,
+    rate: Rate,
+    beta: f32,
+    l1: f32,
+    l2: f32,
+    lr_power: f32,
 }
 
 impl Ftrl {
+    pub(crate) fn new(rate: Rate, beta: f32, [l1, l2]: [f32; 2], lr_power: f32) -> Self {
+        Self {
+            rate,
+            beta,
+            l1,
+            l2,
+            lr_power,
+        }
+    }
+
     /// n^-lr_power; the root is what everybody uses and what is fast.
     #[inline(always)]
     fn power(&self, n: f32) -> f32 {
@@ -185,13 +228,13 @@ impl Rule for Ftrl {
     fn update(&self, state: &mut [f32], weights: &mut [f32], grad: &[f32], _last_step: u32) {
         let (z, n) = state.split_at_mut(weights.len());
         each_with_two(weights, z, n, grad, |weight, z, n, grad| {
-            let grad = grad * self.scale;
+            let grad = grad * self.rate.scale;
             let sum = n + grad * grad;
             let root = self.power(sum);
-            let sigma = (root - self.power(n)) / self.learning_rate;
+            let sigma = (root - self.power(n)) / self.rate.learning_rate;
             let z = z + (grad - sigma * weight);
             let shrunk = z.abs() - self.l1;
-            let rate = (self.beta + root) / self.learning_rate + self.l2;
+            let rate = (self.beta + root) / self.rate.learning_rate + self.l2;
             let weight = if shrunk > 0.0 {
                 -shrunk.copysign(z) / rate
             } else {

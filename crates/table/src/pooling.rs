@@ -55,7 +55,9 @@ impl<'a> Occurrences<'a> {
         }
         let ascends = offsets
             .windows(2)
-            .fold(true, |all, pair| all & (pair[0] <= pair[1]));
+            .map(|pair| u32::from(pair[0] > pair[1]))
+            .sum::<u32>()
+            == 0;
         if *first != 0 || *last as usize != inverse.len() || !ascends {
             return Err(Error::argument(format!(
                 "offsets must ascend from 0 to the {} occurrences",
@@ -77,7 +79,9 @@ impl<'a> Occurrences<'a> {
             && offsets
                 .iter()
                 .enumerate()
-                .fold(true, |all, (at, &offset)| all & (offset as usize == at));
+                .map(|(at, &offset)| u32::from(offset as usize != at))
+                .sum::<u32>()
+                == 0;
         Ok(Self {
             offsets,
             inverse,
@@ -229,7 +233,9 @@ fn pool_one<const D: usize>(
     }
     if pooling == Pooling::Mean && !rest.is_empty() {
         let share = 1.0 / numbers.len() as f32;
-        target.iter_mut().for_each(|value| *value *= share);
+        for value in target.iter_mut() {
+            *value *= share;
+        }
     }
 }
 
@@ -340,7 +346,7 @@ pub(crate) fn sequence(
         for (at, (sample, length)) in out.chunks_exact_mut(per_sample).zip(lengths).enumerate() {
             let numbers = occurrences.of(first_sample + at, position);
             let kept = numbers.len().min(per_sample / dim);
-            *length = kept as i64;
+            *length = i64::try_from(kept).unwrap_or(i64::MAX);
             let (rows, padding) = sample.split_at_mut(kept * dim);
             for (target, &number) in rows.chunks_exact_mut(width::<D>(dim)).zip(numbers) {
                 target.copy_from_slice(row::<D>(values, dim, number));

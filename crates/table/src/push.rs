@@ -16,11 +16,16 @@ pub(crate) struct Push<'a> {
     pub gradients: &'a [f32],
     pub shows: &'a [f32],
     pub clicks: &'a [f32],
-    pub step: u32,
 }
 
 /// Applies the rule to every row that exists and gives the number of gradients dropped.
-pub(crate) fn push<R: Rule>(buckets: &mut [Bucket], layout: Layout, rule: &R, push: Push<'_>) -> usize {
+pub(crate) fn push<R: Rule>(
+    buckets: &mut [Bucket],
+    layout: Layout,
+    rule: &R,
+    push: Push<'_>,
+    step: u32,
+) -> usize {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
         #[expect(
@@ -28,20 +33,20 @@ pub(crate) fn push<R: Rule>(buckets: &mut [Bucket], layout: Layout, rule: &R, pu
             reason = "the function is compiled for the instructions just detected"
         )]
         // SAFETY: AVX2 has just been detected.
-        return unsafe { push_avx2(buckets, layout, rule, push) };
+        return unsafe { push_avx2(buckets, layout, rule, push, step) };
     }
-    push_any(buckets, layout, rule, push)
+    push_any(buckets, layout, rule, push, step)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn push_avx2<R: Rule>(buckets: &mut [Bucket], layout: Layout, rule: &R, push: Push<'_>) -> usize {
-    push_any(buckets, layout, rule, push)
+fn push_avx2<R: Rule>(buckets: &mut [Bucket], layout: Layout, rule: &R, push: Push<'_>, step: u32) -> usize {
+    push_any(buckets, layout, rule, push, step)
 }
 
 #[inline(always)]
-fn push_any<R: Rule>(buckets: &mut [Bucket], layout: Layout, rule: &R, push: Push<'_>) -> usize {
-    with_dimension!(layout.dim, D => push_width::<D, R>(buckets, layout, rule, push))
+fn push_any<R: Rule>(buckets: &mut [Bucket], layout: Layout, rule: &R, push: Push<'_>, step: u32) -> usize {
+    with_dimension!(layout.dim, D => push_width::<D, R>(buckets, layout, rule, push, step))
 }
 
 #[inline(always)]
@@ -50,6 +55,7 @@ fn push_width<const D: usize, R: Rule>(
     layout: Layout,
     rule: &R,
     push: Push<'_>,
+    step: u32,
 ) -> usize {
     let dim = width::<D>(layout.dim);
     assert!(push.gradients.len() == push.handles.len() * dim);
@@ -67,11 +73,11 @@ fn push_width<const D: usize, R: Rule>(
             continue;
         }
         let gradient = &push.gradients[at * dim..][..dim];
-        let (step, floats) = buckets[handle.bucket()].row_mut(handle.row());
+        let (row_step, floats) = buckets[handle.bucket()].row_mut(handle.row());
         let (statistics, floats) = floats.split_at_mut(statistics_len);
         let (state, weights) = floats.split_at_mut(state_len);
-        rule.update(state, &mut weights[..dim], gradient, *step);
-        *step = push.step;
+        rule.update(state, &mut weights[..dim], gradient, *row_step);
+        *row_step = step;
         if let [show, click] = statistics {
             *show += push.shows.get(at).copied().unwrap_or(0.0);
             *click += push.clicks.get(at).copied().unwrap_or(0.0);

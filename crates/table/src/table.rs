@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use clickmill_types::sign::mix;
 use serde::Serialize;
 
 use crate::Error;
@@ -12,18 +11,9 @@ use crate::bucket::Bucket;
 use crate::config::{Optimizer, TableConfig};
 use crate::initial::Initial;
 use crate::layout::Layout;
-use crate::optimizer::{Adagrad, Adam, Ftrl, LazyAdam, RowWiseAdagrad, Sgd};
 use crate::pull::{Handle, Source, pull};
-use crate::push::{Push, push};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-
-/// Learning rate of one push and the factor that gradients are multiplied by first.
-#[derive(Clone, Copy, Debug)]
-pub struct Rate {
-    pub learning_rate: f32,
-    pub scale: f32,
-}
 
 /// What happened to a table since it was made or loaded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -157,39 +147,7 @@ impl Table {
         self.pull_train(signs, values, &mut handles)
     }
 
-    /// Applies gradients [U,D] by sign; signs without a row are dropped and counted. A sign that occurs
-    /// twice is updated twice, in order. `shows` and `clicks` have one number a sign, or none at all.
-    pub fn push(
-        &mut self,
-        signs: &[u64],
-        gradients: &[f32],
-        shows: &[f32],
-        clicks: &[f32],
-        rate: Rate,
-    ) -> Result<(), Error> {
-        self.check_values(signs.len(), gradients.len())?;
-        for (what, len) in [("shows", shows.len()), ("clicks", clicks.len())] {
-            if len != 0 && len != signs.len() {
-                return Err(Error::argument(format!(
-                    "{what} has {len} numbers for {} signs",
-                    signs.len()
-                )));
-            }
-        }
-        let handles: Vec<Handle> = signs.iter().map(|&sign| self.place(sign)).collect();
-        self.push_handles(&handles, gradients, shows, clicks, rate)
-    }
-
-    fn place(&self, sign: u64) -> Handle {
-        let hash = mix(sign);
-        let number = bucket_of(hash, self.bucket_bits);
-        match self.buckets[number].find(sign, hash) {
-            Some(row) => Handle::new(number, row),
-            None => Handle::NONE,
-        }
-    }
-
-    fn check_values(&self, num_signs: usize, num_values: usize) -> Result<(), Error> {
+    pub(crate) fn check_values(&self, num_signs: usize, num_values: usize) -> Result<(), Error> {
         let expected = num_signs * self.layout.dim;
         if num_values == expected {
             return Ok(());
@@ -198,121 +156,6 @@ impl Table {
             "{num_signs} signs of dim {} need {expected} numbers, not {num_values}",
             self.layout.dim
         )))
-    }
-
-    /// The caller vouches that the handles are of this table and generation.
-    pub(crate) fn push_handles(
-        &mut self,
-        handles: &[Handle],
-        gradients: &[f32],
-        shows: &[f32],
-        clicks: &[f32],
-        rate: Rate,
-    ) -> Result<(), Error> {
-        let Rate { learning_rate, scale } = rate;
-        if !(learning_rate.is_finite() && learning_rate >= 0.0 && scale.is_finite()) {
-            return Err(Error::argument(format!(
-                "learning rate {learning_rate} and scale {scale} must be finite, the rate 0 or more"
-            )));
-        }
-        let batch = Push {
-            handles,
-            gradients,
-            shows,
-            clicks,
-            step: self.step,
-        };
-        let (buckets, layout) = (&mut self.buckets, self.layout);
-        let dropped = match self.config.optimizer {
-            Optimizer::Sgd { weight_decay } => {
-                let rule = Sgd {
-                    learning_rate,
-                    scale,
-                    weight_decay,
-                };
-                push(buckets, layout, &rule, batch)
-            }
-            Optimizer::Adagrad {
-                eps, weight_decay, ..
-            } => {
-                let rule = Adagrad {
-                    learning_rate,
-                    scale,
-                    eps,
-                    weight_decay,
-                };
-                push(buckets, layout, &rule, batch)
-            }
-            Optimizer::RowWiseAdagrad {
-                eps, weight_decay, ..
-            } => {
-                let rule = RowWiseAdagrad {
-                    learning_rate,
-                    scale,
-                    eps,
-                    weight_decay,
-                };
-                push(buckets, layout, &rule, batch)
-            }
-            Optimizer::LazyAdam {
-                beta1,
-                beta2,
-                eps,
-                weight_decay,
-            } => {
-                let rule = LazyAdam {
-                    step_size: LazyAdam::step_size(learning_rate, beta1, beta2, started(self.step)?),
-                    scale,
-                    beta1,
-                    beta2,
-                    eps,
-                    weight_decay,
-                };
-                push(buckets, layout, &rule, batch)
-            }
-            Optimizer::Adam {
-                beta1,
-                beta2,
-                eps,
-                weight_decay,
-            } => {
-                self.history
-                    .record(started(self.step)?, learning_rate, beta1, beta2);
-                let catch_up = CatchUp {
-                    history: &self.history,
-                    beta1,
-                    beta2,
-                    eps,
-                    weight_decay,
-                };
-                let rule = Adam {
-                    catch_up,
-                    step: self.step,
-                    scale,
-                };
-                push(buckets, layout, &rule, batch)
-            }
-            Optimizer::Ftrl {
-                beta,
-                l1,
-                l2,
-                lr_power,
-                ..
-            } => {
-                let rule = Ftrl {
-                    learning_rate: positive(learning_rate)?,
-                    scale,
-                    beta,
-                    l1,
-                    l2,
-                    lr_power,
-                };
-                push(buckets, layout, &rule, batch)
-            }
-        };
-        self.done = self.done.max(self.step);
-        self.counters.gradients_dropped += dropped as u64;
-        Ok(())
     }
 
     /// Adds a row for a sign that has none, with its initial weights and state.
@@ -348,7 +191,7 @@ impl Table {
         }
     }
 
-    fn catch_up(&self) -> Option<CatchUp<'_>> {
+    pub(crate) fn catch_up(&self) -> Option<CatchUp<'_>> {
         match self.config.optimizer {
             Optimizer::Adam {
                 beta1,
@@ -397,24 +240,6 @@ pub(crate) fn empty_buckets(layout: Layout, bucket_bits: u32) -> Result<Vec<Buck
     (0..1 << bucket_bits)
         .map(|number| Bucket::new(layout, bucket_bits, number))
         .collect()
-}
-
-fn started(step: u32) -> Result<u32, Error> {
-    if step == 0 {
-        return Err(Error::state(
-            "Adam counts steps from 1; call begin_step(1) before the first push",
-        ));
-    }
-    Ok(step)
-}
-
-fn positive(learning_rate: f32) -> Result<f32, Error> {
-    if learning_rate == 0.0 {
-        return Err(Error::argument(
-            "FTRL divides by the learning rate; allowed: above 0",
-        ));
-    }
-    Ok(learning_rate)
 }
 
 struct Trainer<'a> {

@@ -7,12 +7,15 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from clickmill.train.observer import Interval, Observer, PassEnd, RunStart
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
+
+REFRESHES_PER_SECOND = 4
+"""Drawing takes time from the workers."""
 
 SHOWN_METRICS = ("auc", "batch_auc", "rmse")
 
@@ -27,6 +30,7 @@ class LiveProgress(Observer):
         self._console = console or Console(stderr=True, highlight=False)
         self._bar: Progress | None = None
         self._passes = 1
+        self._samples = 0
         self._task: TaskID | None = None
         self._moved: list[tuple[logging.StreamHandler[Any], Any]] = []
 
@@ -36,9 +40,13 @@ class LiveProgress(Observer):
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.percentage:>3.0f}%"),
+            TextColumn("{task.fields[samples]:,} samples"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
             TimeRemainingColumn(),
             TextColumn("{task.fields[words]}"),
             console=self._console,
+            refresh_per_second=REFRESHES_PER_SECOND,
         )
         before = sys.stderr
         self._bar.start()
@@ -51,11 +59,13 @@ class LiveProgress(Observer):
         if self._bar is None:
             return
         words = f"pass {pass_number + 1}/{max(self._passes, pass_number + 1)}"
-        self._task = self._bar.add_task(words, total=total_bytes or None, words="")
+        self._task = self._bar.add_task(words, total=total_bytes or None, samples=0, words="")
+        self._samples = 0
 
-    def advance(self, samples: int, bytes_done: int) -> None:  # noqa: ARG002
+    def advance(self, samples: int, bytes_done: int) -> None:
         if self._bar is not None and self._task is not None:
-            self._bar.update(self._task, completed=bytes_done)
+            self._samples += samples
+            self._bar.update(self._task, completed=bytes_done, samples=self._samples)
 
     def interval(self, event: Interval) -> None:
         if self._bar is not None and self._task is not None:

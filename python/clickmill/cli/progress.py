@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from clickmill.train.observer import Observer
+
 
 @contextmanager
 def row_progress(
@@ -29,3 +31,12 @@ def row_progress(
             bar.update(task, completed=done, total=in_all)
 
         yield update
+
+
+def training_observers(*, is_shown: bool) -> list[Observer]:
+    """The live bar of a training run, where somebody would see it."""
+    if not is_shown or not sys.stderr.isatty():
+        return []
+    from clickmill.cli.live import LiveProgress
+
+    return [LiveProgress()]

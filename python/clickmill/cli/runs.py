@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,13 +11,13 @@ import typer
 from clickmill.cli.extras import require
 from clickmill.cli.options import Checkpoint, ConfigSource, DataPaths, DatasetName, Json, Overrides
 from clickmill.cli.output import print_json, print_table, print_text
+from clickmill.cli.progress import training_observers
 from clickmill.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from clickmill.config import Config
-    from clickmill.train.observer import Observer
 
 
 def register(app: typer.Typer) -> None:
@@ -51,21 +50,12 @@ def train(
     from clickmill.config import load_config
 
     config = load_config(model, overrides=overrides or ())
-    training = _training("api")
-    summaries = training.train(config, resume=resume, observers=_observers(is_shown=not json))
+    summaries = _training("api").train(config, resume=resume, observers=training_observers(is_shown=not json))
     if json:
         print_json(summaries)
     else:
         for summary in summaries:
             print_summary(summary)
-
-
-def _observers(*, is_shown: bool) -> Sequence[Observer]:
-    if not is_shown or not sys.stderr.isatty():
-        return ()
-    from clickmill.cli.live import LiveProgress
-
-    return (LiveProgress(),)
 
 
 def evaluate(

@@ -61,6 +61,7 @@ class RecordSource:
         options: Mapping[str, Any],
         batch_size: int,
         keep_last: bool,
+        require_slots: bool,
         shuffle: Mapping[str, Any],
         pass_number: int,
         position: str | None,
@@ -70,13 +71,14 @@ class RecordSource:
         config = {
             "batch_size": batch_size,
             "keep_last": keep_last,
+            "require_slots": require_slots,
             "shuffle": dict(shuffle),
             "pass": pass_number,
         }
         self._batcher = RecordBatcher(schema, json.dumps(config), position)
         self._ready: list[Batch] = []
         self._is_finished = False
-        self._skip(self._batcher.num_skipped)
+        self._skip(num_read(position))
 
     def next(self) -> Batch | None:
         """The next batch; None at the end."""
@@ -110,6 +112,11 @@ class RecordSource:
                 f"reader `{self._name}` gave {skipped} samples, but the checkpoint was written after {count}",
                 hint="the data has changed since; start a new run",
             )
+
+
+def num_read(position: str | None) -> int:
+    """Samples that were read before a position: a resumed source passes over as many."""
+    return 0 if position is None else int(json.loads(position)["lines"])
 
 
 def _make(

@@ -223,8 +223,9 @@ class Run:
         for name in self.parts.tables:
             table = self.parts.tables[name]
             report = json.loads(table.evict())
-            if report["evicted"]:
-                logger.info("table.evicted table=%s rows=%d left=%d", name, report["evicted"], report["rows"])
+            evicted = report["rows_before"] - report["rows"]
+            if evicted:
+                logger.info("table.evicted table=%s rows=%d left=%d", name, evicted, report["rows"])
             rows[name] = report["rows"]
         return rows
 

@@ -41,7 +41,7 @@ def test_bar_shows_each_pass_and_may_be_used_for_another_run() -> None:
         live.close()
         output = screen.getvalue()
         screen.truncate(0)
-        for words in ("pass 1/2", "50%", "validation auc 0.7700"):
+        for words in ("pass 1/2", "50%", "100 samples", "validation auc 0.7700"):
             assert words in output
 
 

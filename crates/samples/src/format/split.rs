@@ -80,39 +80,41 @@ impl Split {
             index.line_ends.push(index.marks.len() as u32);
             index.marks.push(block.len() as u32);
         }
-        let mut first_mark = 0;
+        let mut before = 0;
         let mut start = 0u32;
         for (number, &last) in index.line_ends.iter().enumerate() {
-            let number = number as u32;
-            let marks = &index.marks[first_mark..=last as usize];
-            let line_end = index.marks[last as usize];
+            let (number, last) = (number as u32, last as usize);
+            let line_end = index.marks[last];
             let mut end = line_end;
             if end > start && block[end as usize - 1] == b'\r' {
                 end -= 1;
+                // The last field ends here; put back below, since the next line starts behind the mark.
+                index.marks[last] = end;
             }
-            if end > start || marks.len() > 1 {
+            let found = last - before;
+            if end > start || found > 1 {
+                let marks = &index.marks[before..=last];
                 let line = &block[start as usize..end as usize];
-                match (guard.check(line), self.first_column(marks.len())) {
+                match (guard.check(line), self.first_column(found)) {
                     (Ok(()), Some(first_column)) => {
                         let view = SplitView {
                             block,
                             marks,
-                            start,
-                            end,
                             first_column,
                         };
                         visitor.line(&view, (line_end + 1).min(block.len() as u32), number);
                     }
                     (Ok(()), None) => {
                         let at = marks
-                            .get(self.columns.len() - 1)
+                            .get(self.columns.len())
                             .map_or(line.len(), |&mark| (mark - start) as usize);
-                        visitor.fault(wrong_columns(at, &self.expected(), marks.len()), number);
+                        visitor.fault(wrong_columns(at, &self.expected(), found), number);
                     }
                     (Err(fault), _) => visitor.fault(fault, number),
                 }
             }
-            first_mark = last as usize + 1;
+            index.marks[last] = line_end;
+            before = last;
             start = line_end + 1;
         }
         index.line_ends.len() as u32

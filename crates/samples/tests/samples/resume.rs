@@ -41,7 +41,7 @@ fn any_format() -> impl Strategy<Value = (Value, Vec<Value>, fn(u64) -> String)>
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn resumed_batches_are_bit_identical(
         (format, slots, line) in any_format(),

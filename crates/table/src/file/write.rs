@@ -119,8 +119,9 @@ impl Table {
         let mut payload = Vec::new();
         for part in tombstones.chunks(MAX_PAYLOAD / 8) {
             payload.clear();
-            part.iter()
-                .for_each(|sign| payload.extend_from_slice(&sign.to_le_bytes()));
+            for sign in part {
+                payload.extend_from_slice(&sign.to_le_bytes());
+            }
             writer.block(Kind::Tombstones, &payload)?;
         }
         let rows = self.write_rows(writer, since)?;

@@ -1,0 +1,315 @@
+//! Samples that do not come from text: records of keys and values, and columns of text values.
+//!
+//! Both go through the plan that text goes through, so that equal text gives equal signs.
+
+use std::sync::Arc;
+
+use clickmill_types::Schema;
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::assemble::Assembler;
+use crate::batch::Batch;
+use crate::config::Shuffle;
+use crate::fields::{CellView, Cells};
+use crate::format::Columns;
+use crate::keys::Keys;
+use crate::plan::{PartSigns, Plan};
+use crate::position::Position;
+use crate::rows::Rows;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RecordConfig {
+    pub batch_size: usize,
+    #[serde(default)]
+    pub shuffle: Shuffle,
+    #[serde(default)]
+    pub pass: u64,
+    #[serde(default = "yes")]
+    pub keep_last: bool,
+    #[serde(default = "yes")]
+    pub require_slots: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl RecordConfig {
+    pub fn from_json(text: &str) -> Result<Self, Error> {
+        let config: Self =
+            serde_json::from_str(text).map_err(|error| Error::config("records", error.to_string()))?;
+        if config.batch_size == 0 {
+            return Err(Error::config("records: `batch_size`", "is 0; allowed: 1 or more"));
+        }
+        match config.shuffle {
+            Shuffle::Buffer { rows: 0, .. } => {
+                return Err(Error::config(
+                    "records: `shuffle.rows`",
+                    "is 0; allowed: 1 or more",
+                ));
+            }
+            Shuffle::None | Shuffle::Buffer { .. } => {}
+            Shuffle::Block { .. } => {
+                return Err(Error::config(
+                    "records: `shuffle`",
+                    "is `block`; records have no blocks",
+                ));
+            }
+        }
+        Ok(config)
+    }
+}
+
+/// Values of records in, batches out.
+///
+/// A position counts records in `lines`: a source that is resumed skips that many before it goes on.
+pub struct RecordBatcher {
+    plan: Plan,
+    config: RecordConfig,
+    cells: Cells,
+    text: Vec<u8>,
+    parts: PartSigns,
+    rows: Rows,
+    assembler: Assembler,
+    here: Position,
+    batches: Vec<Batch>,
+}
+
+/// Rows that are collected before they are given to the assembler.
+const ROWS_AT_ONCE: usize = 1024;
+
+impl RecordBatcher {
+    pub fn new(
+        schema: &Arc<Schema>,
+        config: RecordConfig,
+        position: Option<&Position>,
+    ) -> Result<Self, Error> {
+        let plan = Plan::new(schema, &Columns::Named(Vec::new()))?;
+        let num_columns = plan.columns().len();
+        let here = match position {
+            Some(position) if position.seen.len() != num_columns => {
+                return Err(Error::Position {
+                    reason: "was made with another schema".to_owned(),
+                });
+            }
+            Some(position) => position.clone(),
+            None => Position {
+                seen: vec![false; num_columns],
+                ..Position::default()
+            },
+        };
+        let assembler = Assembler::new(
+            plan.shape(),
+            config.batch_size,
+            &config.shuffle,
+            config.pass,
+            &here,
+        );
+        Ok(Self {
+            cells: Cells::new(num_columns, Keys::new(&[])),
+            text: Vec::new(),
+            parts: PartSigns::default(),
+            rows: Rows::new(plan.shape()),
+            assembler,
+            here: Position { emitted: 0, ..here },
+            batches: Vec::new(),
+            plan,
+            config,
+        })
+    }
+
+    /// Keys that the schema reads, in the order of `push`'s columns.
+    pub fn columns(&self) -> &[String] {
+        self.plan.columns()
+    }
+
+    /// 0-based number of the record that is being filled.
+    pub fn record(&self) -> u64 {
+        self.here.lines + self.rows.len() as u64
+    }
+
+    /// Starts a record; the values of the last one are forgotten.
+    pub fn start(&mut self) {
+        self.cells.start();
+        self.text.clear();
+    }
+
+    /// Adds a value of the current record; a column may have several.
+    pub fn push(&mut self, column: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.text.len();
+        write(&mut self.text);
+        // The column's name is all that a message needs: its number stands for the place in the line.
+        self.cells.push(
+            column as u32,
+            crate::fields::Source::Line,
+            start,
+            self.text.len(),
+            column,
+        );
+    }
+
+    /// Ends the current record.
+    pub fn commit(&mut self) -> Result<(), Error> {
+        let view = CellView {
+            cells: &self.cells,
+            line: &self.text,
+            sides: &[],
+        };
+        if let Err(fault) = self.plan.evaluate(&view, &mut self.parts, &mut self.rows) {
+            self.rows.roll_back(self.plan.shape());
+            return Err(Error::Record {
+                record: self.record(),
+                key: None,
+                reason: fault.reason,
+            });
+        }
+        self.rows.commit(0, 0);
+        if self.rows.len() >= ROWS_AT_ONCE {
+            self.flush();
+        }
+        Ok(())
+    }
+
+    /// Batches that are complete.
+    pub fn take(&mut self) -> Vec<Batch> {
+        self.flush();
+        std::mem::take(&mut self.batches)
+    }
+
+    /// Everything that is left, and the checks of the end of a pass.
+    pub fn finish(&mut self) -> Result<Vec<Batch>, Error> {
+        self.flush();
+        let batches = &mut self.batches;
+        let finished = self
+            .assembler
+            .finish(&self.here, self.config.keep_last, &mut |batch| {
+                batches.push(batch);
+                true
+            });
+        debug_assert!(finished.is_ok(), "a list takes every batch");
+        if self.here.rows == 0 {
+            return Err(Error::NoSamples {
+                reason: "the reader gave no record".to_owned(),
+            });
+        }
+        if self.config.require_slots {
+            self.check_slots()?;
+        }
+        Ok(std::mem::take(&mut self.batches))
+    }
+
+    fn check_slots(&self) -> Result<(), Error> {
+        let absent = self.here.seen.iter().position(|&seen| !seen);
+        let Some(index) = absent else { return Ok(()) };
+        let Some(slot) = self.plan.slots_of(index).next() else {
+            return Ok(());
+        };
+        Err(Error::slot(
+            slot,
+            format!(
+                "key `{}` never occurs in {} records (`require_slots: false` turns this check off)",
+                self.plan.columns()[index],
+                self.here.rows
+            ),
+        ))
+    }
+
+    fn flush(&mut self) {
+        for (seen, &is_seen) in self.here.seen.iter_mut().zip(&self.cells.seen) {
+            *seen |= is_seen;
+        }
+        let (here, batches) = (&self.here, &mut self.batches);
+        let after = |row: usize| {
+            let count = row as u64 + 1;
+            Position {
+                lines: here.lines + count,
+                rows: here.rows + count,
+                ..here.clone()
+            }
+        };
+        let pushed = self
+            .assembler
+            .push(&self.rows, 0..self.rows.len(), &after, &mut |batch| {
+                batches.push(batch);
+                true
+            });
+        debug_assert!(pushed.is_ok(), "a list takes every batch");
+        self.here.lines += self.rows.len() as u64;
+        self.here.rows += self.rows.len() as u64;
+        self.rows.clear();
+    }
+}
+
+/// A column of text values, as Arrow lays it out; borrowed.
+pub struct TextColumn<'a> {
+    /// `values[offsets[i]..offsets[i + 1]]` is value `i`.
+    pub offsets: &'a [i64],
+    pub values: &'a [u8],
+    /// For a column of lists: row `r` has the values `lists[r]..lists[r + 1]`.
+    pub lists: Option<&'a [i64]>,
+}
+
+impl TextColumn<'_> {
+    /// Number of rows, once every offset is known to be inside its list.
+    pub fn check(&self) -> Result<usize, String> {
+        let ascends = |offsets: &[i64], most: usize| {
+            offsets.first().is_some_and(|&first| first >= 0)
+                && offsets.windows(2).all(|pair| pair[0] <= pair[1])
+                && offsets
+                    .last()
+                    .is_some_and(|&last| usize::try_from(last).is_ok_and(|last| last <= most))
+        };
+        if !ascends(self.offsets, self.values.len()) {
+            return Err(format!(
+                "offsets do not ascend from 0 to at most {}, the number of bytes",
+                self.values.len()
+            ));
+        }
+        let num_values = self.offsets.len() - 1;
+        match self.lists {
+            None => Ok(num_values),
+            Some(lists) if ascends(lists, num_values) => Ok(lists.len() - 1),
+            Some(_) => Err(format!(
+                "list offsets do not ascend from 0 to at most {num_values}, the number of values"
+            )),
+        }
+    }
+
+    fn of_row(&self, row: usize) -> impl Iterator<Item = &[u8]> {
+        let range = match self.lists {
+            Some(lists) => lists[row] as usize..lists[row + 1] as usize,
+            None => row..row + 1,
+        };
+        range.map(|value| &self.values[self.offsets[value] as usize..self.offsets[value + 1] as usize])
+    }
+}
+
+impl RecordBatcher {
+    /// Adds rows given by columns, one for each of `columns()`; a column that is absent has no values.
+    pub fn push_columns(&mut self, columns: &[Option<TextColumn<'_>>]) -> Result<(), Error> {
+        let mut num_rows = None;
+        for (column, name) in columns.iter().zip(self.plan.columns()) {
+            let Some(column) = column else { continue };
+            let fail = |reason: String| Error::config(format!("column `{name}`"), reason);
+            let found = column.check().map_err(fail)?;
+            if *num_rows.get_or_insert(found) != found {
+                return Err(fail(format!(
+                    "has {found} rows, another has {}",
+                    num_rows.unwrap_or_default()
+                )));
+            }
+        }
+        for row in 0..num_rows.unwrap_or(0) {
+            self.start();
+            for (index, column) in columns.iter().enumerate() {
+                for value in column.iter().flat_map(|column| column.of_row(row)) {
+                    self.push(index, |text| text.extend_from_slice(value));
+                }
+            }
+            self.commit()?;
+        }
+        Ok(())
+    }
+}

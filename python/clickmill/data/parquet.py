@@ -1,0 +1,152 @@
+"""Parquet files as samples; needs the extra `parquet`.
+
+Values go through the plan as text, as if they stood in a CSV file: the same number gives the same sign,
+whatever the file that it is in. Lists are multi-valued slots; null is an absent value.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clickmill._core import ColumnBatcher
+from clickmill.data.records import num_read
+from clickmill.errors import DataError, MissingExtra
+
+try:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+except ImportError as error:
+    raise MissingExtra(
+        "Parquet files need the package `pyarrow`", hint="install it with `pip install 'clickmill[parquet]'`"
+    ) from error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from clickmill._core import Batch, Schema
+
+    Column = tuple[str, NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64] | None]
+
+_ROWS_PER_CHUNK = 8192
+
+
+class ParquetSource:
+    """Batches from Parquet files, read a chunk of rows at a time; its position is the number of rows read."""
+
+    def __init__(
+        self,
+        files: Sequence[Path],
+        schema: Schema,
+        *,
+        batch_size: int,
+        keep_last: bool,
+        require_slots: bool,
+        shuffle: Mapping[str, Any],
+        pass_number: int,
+        position: str | None,
+    ) -> None:
+        config = {
+            "batch_size": batch_size,
+            "keep_last": keep_last,
+            "require_slots": require_slots,
+            "shuffle": dict(shuffle),
+            "pass": pass_number,
+        }
+        self._batcher = ColumnBatcher(schema, json.dumps(config), position)
+        self._files = list(files)
+        self._rows = [_metadata(path).num_rows for path in self._files]
+        self._num_read = num_read(position)
+        if self._num_read > sum(self._rows):
+            raise DataError(
+                f"the Parquet files have {sum(self._rows)} rows, the checkpoint was written after {self._num_read}",
+                hint="the data has changed since; start a new run",
+            )
+        self._chunks = self._read(self._batcher.columns(), self._num_read)
+        self._ready: list[Batch] = []
+        self._is_finished = False
+
+    def next(self) -> Batch | None:
+        """The next batch; None at the end."""
+        while not self._ready and not self._is_finished:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                self._ready = list(reversed(self._batcher.finish()))
+                self._is_finished = True
+            else:
+                self._num_read += chunk.num_rows
+                columns = [_text_column(name, chunk.column(name)) for name in chunk.schema.names]
+                self._ready = list(reversed(self._batcher.add(columns)))
+        return self._ready.pop() if self._ready else None
+
+    def progress(self) -> tuple[int, int]:
+        """Rows read and rows in all."""
+        return self._num_read, sum(self._rows)
+
+    def bad_lines(self) -> str:
+        """A Parquet file has no lines that could be bad."""
+        return '{"count": 0, "first": []}'
+
+    def close(self) -> None:
+        """Close the file that is being read."""
+        self._chunks.close()
+
+    def _read(self, wanted: list[str], skip: int) -> Iterator[pa.RecordBatch]:
+        for path, rows in zip(self._files, self._rows, strict=True):
+            if skip >= rows:
+                skip -= rows
+                continue
+            with pq.ParquetFile(path) as file:
+                names = [name for name in wanted if name in file.schema_arrow.names]
+                for chunk in file.iter_batches(batch_size=_ROWS_PER_CHUNK, columns=names):
+                    if skip >= chunk.num_rows:
+                        skip -= chunk.num_rows
+                        continue
+                    yield chunk.slice(skip)
+                    skip = 0
+
+
+def _metadata(path: Path) -> Any:
+    try:
+        return pq.read_metadata(path)
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{path} is not a Parquet file: {error}") from error
+
+
+def _text_column(name: str, array: pa.Array) -> Column:
+    lists = None
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        array = array.cast(pa.large_list(array.type.value_type))
+        lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+        lists = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+        array = pc.list_flatten(array)
+    text = _text(name, array)
+    offsets, values = text.buffers()[1:]
+    start = text.offset
+    ends = np.frombuffer(offsets, np.int64)[start : start + len(text) + 1]
+    data = np.frombuffer(values, np.uint8) if values is not None else np.empty(0, np.uint8)
+    return name, ends - ends[0], data[ends[0] : ends[-1]], lists
+
+
+def _text(name: str, array: pa.Array) -> Any:
+    """The values as text, null as the empty text."""
+    kind = array.type
+    if pa.types.is_boolean(kind):
+        array = array.cast(pa.int8())
+    elif pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return pc.fill_null(array.cast(pa.large_binary()), b"")
+    elif pa.types.is_dictionary(kind):
+        array = array.dictionary_decode()
+    try:
+        return pc.fill_null(array.cast(pa.large_string()), "")
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise DataError(
+            f"column `{name}` has type {kind}, which has no text form",
+            hint="store numbers, text, or lists of them",
+        ) from error
