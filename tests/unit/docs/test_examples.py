@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from clickmill.config import parse_config
+from clickmill.config import load_config, parse_config
 
 ROOT = Path(__file__).parents[3]
 
@@ -38,3 +38,11 @@ def test_continuous_integration_runs_the_commands_of_the_readme() -> None:
 def test_first_configuration_of_the_guide_parses() -> None:
     first, *_ = _blocks(ROOT / "docs" / "guides" / "configuration.md", "yaml")
     assert parse_config(first).phase[0].builtin == "dnn"
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "examples").glob("*/config.yaml")), ids=lambda path: path.parent.name
+)
+def test_configuration_of_an_example_is_sound(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    assert load_config(path).notes == ()
