@@ -170,7 +170,7 @@ def _commands_page() -> str:
 
 def _index_page() -> str:
     words = (
-        "Kinds of pages, not mixed: guides say what to do, concepts say how things are, formats say what lies "
+        "Kinds of pages: guides say what to do, concepts say how things are, formats say what lies "
         "in a file byte by byte, the reference is written by the code.\n"
     )
     rows = ["| kind | page |", "|---|---|"]
