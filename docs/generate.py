@@ -1,4 +1,4 @@
-"""Writes the reference pages from the code: `make docs`. With `--check`, fails where one is out of date."""
+"""Writes the reference pages from the code, and the index: `make docs`. With `--check`, only looks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,15 @@ from clickmill.cli.main import app
 from clickmill.config import Config
 from clickmill.schema import SchemaConfig
 
-REFERENCE = Path(__file__).parent / "reference"
+DOCS = Path(__file__).parent
+REFERENCE = DOCS / "reference"
+KINDS = {
+    "tutorial": "tutorial",
+    "guides": "guide",
+    "concepts": "concept",
+    "formats": "format",
+    "reference": "reference",
+}
 WRITTEN_BY = "<!-- Written by docs/generate.py; change the models in the code and run `make docs`. -->\n"
 NAMES = {int: "whole number", float: "number", bool: "true or false", str: "text", Any: "anything"}
 SIGNS = ((Ge, "ge", "≥"), (Gt, "gt", ">"), (Le, "le", "≤"), (Lt, "lt", "<"))
@@ -41,6 +49,7 @@ def pages() -> dict[Path, str]:
             SchemaConfig,
         ),
         REFERENCE / "cli.md": _commands_page(),
+        DOCS / "README.md": _index_page(),
     }
 
 
@@ -157,6 +166,19 @@ def _commands_page() -> str:
         rows = [f"| {_option(parameter)} | {parameter.help} |" for parameter in command.params]
         parts.append("\n".join(["| option | meaning |", "|---|---|", *rows]) + "\n")
     return "\n".join(parts)
+
+
+def _index_page() -> str:
+    words = (
+        "Kinds of pages: guides say what to do, concepts say how things are, formats say what lies "
+        "in a file byte by byte, the reference is written by the code.\n"
+    )
+    rows = ["| kind | page |", "|---|---|"]
+    for folder, kind in KINDS.items():
+        for path in sorted((DOCS / folder).glob("*.md")):
+            title = path.read_text(encoding="utf-8").partition("\n")[0].lstrip("# ")
+            rows.append(f"| {kind} | [{title}]({folder}/{path.name}) |")
+    return "\n".join(["# Documentation\n", WRITTEN_BY, words, *rows]) + "\n"
 
 
 def _option(parameter: Any) -> str:

@@ -77,7 +77,7 @@ def missing_files(config: Config) -> list[Problem]:
     """Problems for files that the configuration needs and that are not there."""
     from pathlib import Path
 
-    from clickmill.config.files import expand_files
+    from clickmill.data.files import find_files
     from clickmill.errors import DataError, Problem
 
     problems = []
@@ -88,7 +88,7 @@ def missing_files(config: Config) -> list[Problem]:
             )
     for index, dataset in enumerate(config.dataset):
         try:
-            expand_files(dataset.data_path)
+            find_files(dataset.data_path, Path())
         except DataError as error:
             problems.append(Problem(str(error), config.file, key=f"dataset.{index}.data_path"))
         if dataset.data_converter and not Path(dataset.data_converter).is_file():

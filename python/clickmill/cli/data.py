@@ -14,7 +14,6 @@ from clickmill.cli.describe import print_description
 from clickmill.cli.options import Json, OptionalConfigSource
 from clickmill.cli.output import bytes_text, print_json, print_table
 from clickmill.cli.progress import row_progress
-from clickmill.cli.split import SplitBy, split_log
 
 app = typer.Typer(
     help="Make, describe and split click logs.\n\n\b\nExample:\n  clickmill data synth log.tsv --rows 100000",
@@ -53,7 +52,8 @@ def synth(
       clickmill data synth train.tsv --rows 1000000
       clickmill data synth test.tsv.gz --rows 100000 --start-row 1000000
     """
-    make = core_function("synth")
+    from clickmill import _core
+
     output.parent.mkdir(parents=True, exist_ok=True)
     config = {
         "path": str(output),
@@ -67,7 +67,7 @@ def synth(
         "truth_path": None if truth is None else str(truth),
     }
     with row_progress("writing", total=rows, is_shown=not json) as progress:
-        report: dict[str, Any] = jsonlib.loads(make(jsonlib.dumps(config), progress))
+        report: dict[str, Any] = jsonlib.loads(_core.synth(jsonlib.dumps(config), progress))
     if json:
         print_json(report)
         return
@@ -103,7 +103,7 @@ def describe(
       clickmill data describe -m config.yaml --dataset test --json
     """
     config = _reader_config(paths or [], model, dataset, format)
-    description = jsonlib.loads(core_function("describe")(jsonlib.dumps(config), limit))
+    description = jsonlib.loads(core_function("describe")(jsonlib.dumps(config), limit or None))
     if json:
         print_json(description)
     else:
@@ -114,8 +114,8 @@ def _reader_config(paths: list[str], model: str | None, dataset: str | None, for
     from pydantic import TypeAdapter, ValidationError
 
     from clickmill.config import DatasetConfig, load_config, reader_config
-    from clickmill.config.files import expand_files
     from clickmill.config.formats import FormatConfig
+    from clickmill.data.files import find_files
     from clickmill.errors import ConfigError
 
     if (model is None) == (not paths):
@@ -135,34 +135,48 @@ def _reader_config(paths: list[str], model: str | None, dataset: str | None, for
                 f"cannot read format `{format}` without more; allowed: {known}", hint=hint
             ) from error
         section = DatasetConfig.model_validate({"name": "files", "data_path": paths, "format": format})
-    return reader_config(section, expand_files(section.data_path))
+    files = [str(file) for file in find_files(section.data_path, Path())]
+    # The point is to see what is wrong, so no number of bad lines ends the look.
+    return {**reader_config(section, files, is_training=False), "max_bad_lines": None}
 
 
 @app.command()
 def split(
-    path: Annotated[Path, typer.Argument(help="The log; one sample on a line, plain or `.gz`.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for `train` and `test`.")] = Path(),
-    fraction: Annotated[float, typer.Option(min=0.0, max=1.0, help="Share of the test part.")] = 0.2,
+    path: Annotated[Path, typer.Argument(help="The log; one sample on a line, plain or gzip.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for both parts.")] = Path(),
+    fraction: Annotated[float, typer.Option(help="Share of the test part.")] = 0.2,
     by: Annotated[
-        SplitBy, typer.Option(help="`order`: the last lines. `hash`: lines at random, by content.")
-    ] = (SplitBy.ORDER),
-    header: Annotated[
-        bool, typer.Option("--header", help="The first line is a header, for both parts.")
-    ] = False,
+        str, typer.Option(help="`order`: the last lines. `random`. Or a column with numbers: the largest.")
+    ] = "order",
+    header: Annotated[bool, typer.Option("--header", help="The first line names the columns.")] = False,
+    delimiter: Annotated[str, typer.Option(help="Text between columns; a tab where absent.")] = "\t",
+    seed: Annotated[int, typer.Option(min=0, help="For `--by random`.")] = 0,
     json: Json = False,
 ) -> None:
-    """Split a click log into a training and a test part.
+    """Split a click log into a part to train on and a part to test on.
 
     \b
     Example:
       clickmill data split log.tsv --fraction 0.2 --output parts
-      clickmill data split log.csv.gz --header --by hash
+      clickmill data split log.csv --header --delimiter , --by hour
     """
-    from dataclasses import asdict
+    from clickmill.data.split import Fields, split_log
+    from clickmill.errors import DataError
 
-    report = split_log(path, output, fraction=fraction, by=by, has_header=header)
+    output.mkdir(parents=True, exist_ok=True)
+    try:
+        parts = split_log(path, output, fraction=fraction, by=by, fields=Fields(delimiter, header), seed=seed)
+    except (OSError, EOFError) as error:
+        raise DataError(f"cannot split `{path}`: {error}") from error
     if json:
-        print_json(asdict(report))
+        print_json(
+            {
+                "train": str(parts.train),
+                "test": str(parts.test),
+                "train_rows": parts.train_lines,
+                "test_rows": parts.test_lines,
+            }
+        )
         return
-    rows = [(report.train, f"{report.train_rows:,}"), (report.test, f"{report.test_rows:,}")]
+    rows = [(str(parts.train), f"{parts.train_lines:,}"), (str(parts.test), f"{parts.test_lines:,}")]
     print_table(("part", "rows"), rows, numbers=("rows",))

@@ -9,54 +9,58 @@ from clickmill.cli.output import bytes_text, number_text, print_table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-MAX_TOP = 3
+MAX_FREQUENT = 3
 MAX_VALUE_LENGTH = 24
+BAR_LENGTH = 8
 
 
 def print_description(description: Mapping[str, Any], files: Sequence[Any]) -> None:
     """Three tables: the whole, the columns, and the first bad lines where there are any."""
-    bad = description.get("bad_lines", {})
-    num_bad = bad.get("count", 0) if isinstance(bad, dict) else bad
-    summary = [
-        ("files", f"{len(files):,}"),
-        ("size", bytes_text(description.get("bytes", 0))),
-        ("rows", f"{description.get('rows', 0):,}"),
-        ("label rate", _share(description.get("label_rate"))),
-        ("bad lines", f"{num_bad:,}"),
-    ]
-    print_table(("log", "value"), summary, numbers=("value",))
-    columns = ("column", "coverage", "distinct", "min", "mean", "max", "most frequent")
-    rows = [_column_row(column) for column in description.get("columns", [])]
-    print_table(columns, rows, numbers=columns[1:6])
-    first = bad.get("first", []) if isinstance(bad, dict) else []
-    if first:
-        places = [
-            (f"{line['file']}:{line['line']}:{line.get('column') or 1}", line["reason"]) for line in first
-        ]
+    print_table(("log", "value"), _summary(description, len(files)), numbers=("value",))
+    columns = ("column", "coverage", "distinct", "min", "mean", "max", "values per row", "most frequent")
+    rows = [_column_row(column) for column in description["columns"]]
+    print_table(columns, rows, numbers=columns[2:7])
+    bad = description["bad_lines"]["first"]
+    if bad:
+        places = [(f"{line['file']}:{line['line']}:{line['column']}", line["reason"]) for line in bad]
         print_table(("bad line", "reason"), places)
 
 
+def _summary(description: Mapping[str, Any], num_files: int) -> list[tuple[str, str]]:
+    label = description["label"]
+    rows = [
+        ("files", f"{num_files:,}"),
+        ("read, unpacked", bytes_text(description["bytes"])),
+        ("rows", f"{description['rows']:,}" + (" (not all)" if description["is_partial"] else "")),
+        ("bad lines", f"{description['bad_lines']['count']:,}"),
+    ]
+    if label is not None:
+        rows.append((f"mean of {label['column']}", f"{label['rate']:.4g}"))
+    if description["num_other_columns"]:
+        rows.append(("columns not shown", f"{description['num_other_columns']:,}"))
+    return rows
+
+
 def _column_row(column: Mapping[str, Any]) -> tuple[str, ...]:
+    numbers = column["numbers"] or {}
     return (
-        str(column["name"]),
-        _share(column.get("coverage")),
-        number_text(column.get("distinct")),
-        number_text(column.get("min")),
-        number_text(column.get("mean")),
-        number_text(column.get("max")),
-        _top(column.get("top") or []),
+        column["name"],
+        f"{_bar(column['coverage'])} {column['coverage']:>6.1%}",
+        f"{'' if column['is_exact'] else '~'}{column['distinct']:,}",
+        number_text(numbers.get("min")),
+        number_text(numbers.get("mean")),
+        number_text(numbers.get("max")),
+        f"{column['mean_length']:.1f}, at most {column['max_length']:,}" if column["max_length"] > 1 else "1",
+        ", ".join(f"{_value(value)} {share:.1%}" for value, share in column["frequent"][:MAX_FREQUENT]),
     )
 
 
-def _top(values: Sequence[Any]) -> str:
-    shown = []
-    for entry in values[:MAX_TOP]:
-        value, count = (entry["value"], entry["count"]) if isinstance(entry, dict) else entry
-        text = str(value) if str(value) else "(empty)"
-        text = text if len(text) <= MAX_VALUE_LENGTH else text[: MAX_VALUE_LENGTH - 1] + "…"
-        shown.append(f"{text} ({count:,})")
-    return ", ".join(shown)
+def _bar(share: float) -> str:
+    filled = round(share * BAR_LENGTH)
+    return "█" * filled + "░" * (BAR_LENGTH - filled)
 
 
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"
+def _value(value: str) -> str:
+    if not value:
+        return "(empty)"
+    return value if len(value) <= MAX_VALUE_LENGTH else value[: MAX_VALUE_LENGTH - 1] + "…"

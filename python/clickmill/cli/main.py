@@ -32,6 +32,10 @@ class Frame(TyperGroup):
             # The reader of our output has gone (`| head`); nothing may be written any more, not even at exit.
             sys.stdout = None
             sys.exit(FAILURE)
+        except OSError as error:
+            place = f"`{error.filename}`: " if error.filename else ""
+            tell(ClickmillError(f"{place}{error.strerror or error}"), as_json=Wants.json)
+            sys.exit(FAILURE)
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
 

@@ -37,6 +37,6 @@ def training_observers(*, is_shown: bool) -> list[Observer]:
     """The live bar of a training run, where somebody would see it."""
     if not is_shown or not sys.stderr.isatty():
         return []
-    from clickmill.cli.training_bar import TrainingBar
+    from clickmill.cli.live import LiveProgress
 
-    return [TrainingBar()]
+    return [LiveProgress()]

@@ -50,9 +50,7 @@ def train(
     from clickmill.config import load_config
 
     config = load_config(model, overrides=overrides or ())
-    summaries = _training("api").train(
-        config, resume=resume, observers=training_observers(is_shown=not json)
-    )
+    summaries = _training("api").train(config, resume=resume, observers=training_observers(is_shown=not json))
     if json:
         print_json(summaries)
     else:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from clickmill.errors import Problem
 
-_CLUSTER = {"local_cluster_train", "cluster_train"}
+_CLUSTER = ("local_cluster_train", "cluster_train")
 
 
 def cross_check(document: Document) -> list[Problem]:
@@ -115,10 +115,12 @@ def _clusters(document: Document) -> Iterator[Problem]:
 
 def _queue_datasets(document: Document, path: KeyPath, phases: set[str]) -> Iterator[Problem]:
     used = {
-        item.get("dataset_name") for _, item in _items(document, "phase") if str(item.get("name")) in phases
+        str(item.get("dataset_name"))
+        for _, item in _items(document, "phase")
+        if str(item.get("name")) in phases
     }
     for _, dataset in _items(document, "dataset"):
-        if dataset.get("name") in used and dataset.get("type") == "QueueDataset":
+        if str(dataset.get("name")) in used and dataset.get("type") == "QueueDataset":
             message = f"`collective` takes no QueueDataset; make data set `{dataset['name']}` a DataLoader"
             yield _wrong(document, (*path, "fleet_mode"), message)
 

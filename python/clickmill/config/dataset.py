@@ -104,7 +104,7 @@ class DatasetConfig(Section):
     """Path of a file with a user's reader class, which yields dicts."""
     reader_class_name: str = "Reader"
     """Its name in that file."""
-    reader_options: dict[str, Any] = {}
+    reader_options: dict[str, Any] = Field(default={})
     """Handed to the reader class as they are."""
 
     @field_validator("sparse_slots")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ from clickmill.config.builtin import BUILTIN_MODELS, builtin_config_text, builti
 from clickmill.config.checks import cross_check
 from clickmill.config.config import Config
 from clickmill.config.document import Document, KeyPath, dotted, parse_document, read_document
-from clickmill.config.hyper import HyperParameters
+from clickmill.config.notes import notes_of
 from clickmill.config.overrides import apply_overrides
 from clickmill.config.translate import listed, problems_of
 from clickmill.config.workspace import substitute_workspace
@@ -72,7 +71,7 @@ def _check(document: Document, overrides: Sequence[str]) -> Config:
         problems += _schema_problems(document, config)
     if config is None or problems:
         raise ConfigError.of(sorted(set(problems), key=_order))
-    notes = (*document.notes, *_free_key_notes(document, config))
+    notes = notes_of(document, config)
     for note in notes:
         logger.warning("%s", note)
     config._file, config._notes = document.file, notes
@@ -125,19 +124,6 @@ def _schema_problems(document: Document, config: Config) -> list[Problem]:
             path: KeyPath = ("dataset", index)
             problems.append(document.value_place(path).problem(str(error), key=dotted(path)))
     return problems
-
-
-def _free_key_notes(document: Document, config: Config) -> list[Problem]:
-    """A free key that is nearly a known one is more likely a slip than a model's own key."""
-    known = known_keys(HyperParameters)
-    notes = []
-    for key in config.hyper_parameters.free_keys:
-        match = get_close_matches(key, known, n=1, cutoff=0.85)
-        if match:
-            path: KeyPath = ("hyper_parameters", key)
-            message = "is not a key that clickmill knows; it is handed to the model as it is"
-            notes.append(document.key_place(path).problem(message, key=dotted(path), suggestion=match[0]))
-    return notes
 
 
 def plain(config: Config) -> dict[str, Any]:

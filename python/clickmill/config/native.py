@@ -66,7 +66,9 @@ def table_config(
     own = hyper.tables.get(spec.name, TableOverrides())
     config: dict[str, Any] = {
         "spec": spec.model_dump(mode="json"),
-        "optimizer": table_optimizer(optimizer or own.optimizer or hyper.table_optimizer, weight_decay=hyper.reg),
+        "optimizer": table_optimizer(
+            optimizer or own.optimizer or hyper.table_optimizer, weight_decay=hyper.reg
+        ),
         "statistics": own.statistics,
     }
     if own.bucket_bits is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from clickmill.schema.avazu import avazu_schema
 from clickmill.schema.build import build_schema
 from clickmill.schema.criteo import criteo_schema
+from clickmill.schema.libsvm import libsvm_schema
 from clickmill.schema.models import (
     DenseSlot,
     GroupSlot,
@@ -31,6 +32,7 @@ __all__ = [
     "avazu_schema",
     "build_schema",
     "criteo_schema",
+    "libsvm_schema",
     "movielens_schema",
     "slots_schema",
 ]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from clickmill.errors import ConfigError
 from clickmill.schema.criteo import criteo_schema
+from clickmill.schema.libsvm import libsvm_schema
 from clickmill.schema.models import SchemaConfig, SparseSlot, TableSpec
 from clickmill.schema.movielens import movielens_schema
 from clickmill.schema.slots import slots_schema
@@ -35,7 +36,9 @@ def build_schema(
     schema = _with_hash_size(_described(dataset), hyper.sparse_feature_number)
     overrides: Mapping[str, TableOverrides] = hyper.tables if requests else {}
     assigned = assign_tables(schema, requests or (_ANY_TABLE,), overrides=overrides, seed=seed)
-    assigned.to_core()
+    num_dense = assigned.to_core().num_dense
+    if hyper.dense_input_dim is not None and hyper.dense_input_dim != num_dense:
+        raise ConfigError(f"has {num_dense} dense inputs, but `dense_input_dim` is {hyper.dense_input_dim}")
     return assigned if requests else schema
 
 
@@ -55,6 +58,8 @@ def _described(dataset: DatasetConfig) -> SchemaConfig:
         return criteo_schema()
     if kind == "movielens":
         return movielens_schema()
+    if kind == "libsvm":
+        return libsvm_schema()
     raise ConfigError(f"format `{kind}` does not say what its fields mean; give `schema` or `sparse_slots`")
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from clickmill.cli.exits import exit_code
+from clickmill.cli.output import print_json
 from clickmill.errors import ClickmillError, ConfigError, DataError, FormatError, MissingExtra, StateError
 
 from .conftest import Run, Spawn
@@ -59,7 +60,7 @@ def test_json_of_one_command_does_not_leak_into_the_next(run: Run) -> None:
 def test_missing_data_is_a_data_error(run: Run, tmp_path: Path) -> None:
     result = run("data", "describe", tmp_path / "nothing.tsv")
     assert result.exit_code == 3
-    assert "there is no file or folder" in result.stderr
+    assert "no such file" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [("train",), ("data", "synth"), ("nothing",), ("doctor", "--nothing")])
@@ -75,6 +76,19 @@ def test_warnings_go_to_stderr_and_data_to_stdout(spawn: Spawn, config_file: Pat
     assert json.loads(result.stdout)["hyper_parameters"]["reg"] == 1.0
     assert result.stderr.startswith("warning: ")
     assert "is written twice" in result.stderr
+
+
+def test_place_that_cannot_be_written_is_named(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    result = run("data", "synth", tmp_path / "file" / "log.tsv", "--rows", "10")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: ")
+    assert str(tmp_path / "file") in result.stderr
+
+
+def test_json_has_null_where_a_number_is_not_finite(capsys: pytest.CaptureFixture[str]) -> None:
+    print_json({"auc": float("nan"), "all": [float("inf"), 1.5], "path": Path("a")})
+    assert json.loads(capsys.readouterr().out) == {"auc": None, "all": [None, 1.5], "path": "a"}
 
 
 def test_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:

@@ -78,6 +78,12 @@ def test_aliases_of_older_systems_are_known() -> None:
     assert builtin_model("model.py") is None
 
 
+def test_every_name_has_a_model_and_every_model_a_name() -> None:
+    from clickmill.models import BUILT_IN
+
+    assert set(BUILTIN_MODELS) == set(BUILT_IN)
+
+
 def test_relative_data_paths_stay_relative(small: str) -> None:
     assert parse_config(small, file="far/away/config.yaml").dataset[0].data_path == ("train.txt",)
 
@@ -112,6 +118,17 @@ class TestForModel:
     def test_free_key_that_is_nearly_a_known_one_is_noted(self, small: str) -> None:
         (note,) = parse_config(small + "hyper_parameters: {sparse_feature_dims: 4}\n").notes
         assert note.suggestion == "sparse_feature_dim"
+
+
+class TestNotes:
+    @pytest.mark.parametrize("line", ["trainer_class: x.py", "save_inference_interval: 1", "device: gpu"])
+    def test_key_that_does_nothing_is_noted(self, small: str, line: str) -> None:
+        (note,) = parse_config(small.replace("class: train", f"class: train\n  {line}")).notes
+        assert (note.key, note.line) == (f"runner.0.{line.partition(':')[0]}", 6)
+
+    def test_key_at_its_default_is_not_noted(self, small: str) -> None:
+        lines = "\n  trainer_class: ''\n  save_inference_interval: -1\n  device: cpu"
+        assert parse_config(small.replace("class: train", f"class: train{lines}")).notes == ()
 
 
 class TestNative:

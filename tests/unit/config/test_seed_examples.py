@@ -119,7 +119,7 @@ hyper_parameters:
   sparse_feature_number: 1000001
   sparse_feature_dim: 9
   fc_sizes: [512, 256, 128, 32]
-  dense_input_dim: 13
+  dense_input_dim: 19
   sparse_inputs_slots: 27
   distributed_embedding: 0
 """

@@ -20,7 +20,7 @@ def test_reference_page_is_up_to_date(path: Path) -> None:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_every_key_and_option_says_what_it_means(path: Path) -> None:
     for line in PAGES[path].splitlines():
-        if line.startswith("| `"):
+        if line.startswith("| `") and path.parent.name == "reference":
             meaning = re.split(r"(?<!\\)\|", line)[-2].strip()
             assert meaning.endswith((".", "...")), line
 

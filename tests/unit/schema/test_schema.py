@@ -183,6 +183,12 @@ class TestBuild:
         schema = build_schema(dataset, HyperParameters(sparse_feature_number=1000), [Request()])
         assert {slot.hash_size for slot in schema.sparse} == {1000}
 
+    def test_number_of_dense_inputs_is_checked(self) -> None:
+        dataset = DatasetConfig(name="d", data_path=("x",))
+        assert build_schema(dataset, HyperParameters(dense_input_dim=13))
+        with pytest.raises(ConfigError, match="has 13 dense inputs, but `dense_input_dim` is 12"):
+            build_schema(dataset, HyperParameters(dense_input_dim=12))
+
     def test_schema_that_the_core_refuses_is_a_config_error(self) -> None:
         dataset = DatasetConfig.model_validate(
             {

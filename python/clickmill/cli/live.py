@@ -1,0 +1,101 @@
+"""The live progress bar of a training run, on stderr where that is a terminal."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from clickmill.train.observer import Interval, Observer, PassEnd, RunStart
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+REFRESHES_PER_SECOND = 4
+"""Drawing takes time from the workers."""
+
+SHOWN_METRICS = ("auc", "batch_auc", "rmse")
+
+
+class LiveProgress(Observer):
+    """One bar for each pass, by bytes of the data: with samples per second, what is left, loss and metrics.
+
+    Log lines go through the same console while the bar is shown, so that neither tears the other.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True, highlight=False)
+        self._bar: Progress | None = None
+        self._passes = 1
+        self._samples = 0
+        self._task: TaskID | None = None
+        self._moved: list[tuple[logging.StreamHandler[Any], Any]] = []
+
+    def run_start(self, event: RunStart) -> None:
+        self._passes = event.passes
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TextColumn("{task.fields[samples]:,} samples"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[words]}"),
+            console=self._console,
+            refresh_per_second=REFRESHES_PER_SECOND,
+        )
+        before = sys.stderr
+        self._bar.start()
+        # rich has put its own stderr in place; a handler that holds the old one would write across the bar.
+        for handler in logging.getLogger("clickmill").handlers:
+            if isinstance(handler, logging.StreamHandler) and handler.stream is before:
+                self._moved.append((handler, handler.setStream(sys.stderr)))
+
+    def pass_start(self, pass_number: int, total_bytes: int) -> None:
+        if self._bar is None:
+            return
+        words = f"pass {pass_number + 1}/{max(self._passes, pass_number + 1)}"
+        self._task = self._bar.add_task(words, total=total_bytes or None, samples=0, words="")
+        self._samples = 0
+
+    def advance(self, samples: int, bytes_done: int) -> None:
+        if self._bar is not None and self._task is not None:
+            self._samples += samples
+            self._bar.update(self._task, completed=bytes_done, samples=self._samples)
+
+    def interval(self, event: Interval) -> None:
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, words=interval_words(event))
+
+    def pass_end(self, event: PassEnd) -> None:
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, words=pass_words(event))
+            self._bar.stop_task(self._task)
+            self._task = None
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+        for handler, stream in self._moved:
+            if stream is not None:
+                handler.setStream(stream)
+        self._moved.clear()
+
+
+def interval_words(event: Interval) -> str:
+    """`31,204 samples/s  loss 0.4512  auc 0.7611`."""
+    metrics = [f"{name} {event.metrics[name]:.4f}" for name in SHOWN_METRICS if name in event.metrics]
+    return "  ".join([f"{event.samples_per_second:,.0f} samples/s", f"loss {event.loss:.4f}", *metrics])
+
+
+def pass_words(event: PassEnd) -> str:
+    """What a pass came to: the validation where there is one, else the training metrics."""
+    metrics, words = (event.validation, "validation ") if event.validation else (event.train, "")
+    shown = [f"{words}{name} {metrics[name]:.4f}" for name in ("auc", "rmse", "logloss") if name in metrics]
+    rate = event.samples / event.seconds if event.seconds > 0 else 0.0
+    return "  ".join([f"{rate:,.0f} samples/s", *shown[:2]])
