@@ -2,7 +2,7 @@ from _typeshed import Incomplete, SupportsGetItem
 from os import PathLike
 from typing import Any, SupportsFloat, SupportsIndex, final
 
-__all__ = ["Batch", "BinaryMetrics", "DenseOptimizer", "ExactAuc", "GroupAuc", "GroupLayout", "Lookup", "Reader", "RegressionMetrics", "Schema", "Table", "build_info", "exchange_names", "keep_freed_memory", "synth"]
+__all__ = ["Batch", "BinaryMetrics", "ColumnBatcher", "DenseOptimizer", "ExactAuc", "GroupAuc", "GroupLayout", "Lookup", "Reader", "RecordBatcher", "RegressionMetrics", "Schema", "Table", "build_info", "describe", "exchange_names", "fit_schema", "keep_freed_memory", "synth"]
 
 @final
 class Batch:
@@ -93,6 +93,25 @@ class BinaryMetrics:
     def update(self, /, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None) -> None:
         """
         Takes the whole batch, or nothing of it when a value is not allowed.
+        """
+
+@final
+class ColumnBatcher:
+    """
+    Batches from columns of text values, laid out as Arrow does.
+    """
+    def __new__(cls, /, schema: Schema, config_json: str, position_json: str | None = None) -> ColumnBatcher: ...
+    def add(self, /, columns: SupportsGetItem[int, tuple[str, Incomplete, Incomplete, Incomplete | None]]) -> list[Batch]:
+        """
+        Adds rows given by columns of equal length; the batches that they complete. An empty value is a null.
+        """
+    def columns(self, /) -> list[str]:
+        """
+        Columns that the schema reads.
+        """
+    def finish(self, /) -> list[Batch]:
+        """
+        The batches that are left; the checks of the end of a pass.
         """
 
 @final
@@ -273,6 +292,21 @@ class Reader:
         """
 
 @final
+class RecordBatcher:
+    """
+    Batches from dicts: `str`, `bytes`, `int`, `float`, `bool`, None, and lists or tuples of these.
+    """
+    def __new__(cls, /, schema: Schema, config_json: str, position_json: str | None = None) -> RecordBatcher: ...
+    def add(self, /, records: "list[dict[str, object]]") -> list[Batch]:
+        """
+        Adds records; the batches that they complete.
+        """
+    def finish(self, /) -> list[Batch]:
+        """
+        The batches that are left; the checks of the end of a pass.
+        """
+
+@final
 class RegressionMetrics:
     """
     Errors of scores against labels that are any numbers.
@@ -401,9 +435,19 @@ def build_info() -> str:
     JSON: version, profile, platform, and the processor features that matter here with whether they are there.
     """
 
+def describe(config_json: str, limit_rows: SupportsIndex | None = None) -> str:
+    """
+    JSON statistics of the raw columns of the files of a reader's configuration.
+    """
+
 def exchange_names(left: str, right: str) -> None:
     """
     Swap two names of one file system in one step: neither is ever absent.
+    """
+
+def fit_schema(schema: Schema, config_json: str) -> Schema:
+    """
+    The schema with mean and std of every slot that standardises without them, from one pass over the data.
     """
 
 def keep_freed_memory() -> bool:
