@@ -33,6 +33,14 @@ setup: $(VENV)/.core ## Create .venv with everything for training and developmen
 build: setup ## Build the wheel into dist/
 	$(BIN)/maturin build --release --out dist
 
+.PHONY: demo
+demo: setup ## Make a click log, train on it, evaluate, draw the curve
+	$(BIN)/clickmill data synth examples/criteo/data/train.tsv --rows 300000
+	$(BIN)/clickmill data synth examples/criteo/data/test.tsv --rows 50000 --start-row 300000
+	$(BIN)/clickmill train -m examples/criteo/config.yaml
+	$(BIN)/clickmill evaluate -m examples/criteo/config.yaml
+	$(BIN)/clickmill report examples/criteo/run
+
 .PHONY: format
 format: $(VENV)/.dependencies ## Format Rust and Python
 	cargo fmt --all

@@ -6,12 +6,14 @@
 mod batch;
 mod build_info;
 mod dense;
+mod describe;
 mod errors;
 mod layout;
 mod lookup;
 mod metrics;
 mod process;
 mod reader;
+mod records;
 mod schema;
 mod synth;
 mod table;
@@ -27,6 +29,8 @@ mod _core {
     #[pymodule_export]
     use crate::dense::DenseOptimizer;
     #[pymodule_export]
+    use crate::describe::{describe, fit_schema};
+    #[pymodule_export]
     use crate::layout::GroupLayout;
     #[pymodule_export]
     use crate::lookup::Lookup;
@@ -36,6 +40,8 @@ mod _core {
     use crate::process::{exchange_names, keep_freed_memory};
     #[pymodule_export]
     use crate::reader::Reader;
+    #[pymodule_export]
+    use crate::records::{ColumnBatcher, RecordBatcher};
     #[pymodule_export]
     use crate::schema::Schema;
     #[pymodule_export]

@@ -65,6 +65,8 @@ impl BadLines {
 pub struct Fault {
     /// 0-based byte in the line.
     pub at: u32,
+    /// Index of the column among those of the plan, where the fault is one of its value.
+    pub column: Option<u32>,
     pub reason: String,
 }
 
@@ -72,7 +74,15 @@ impl Fault {
     pub(crate) fn new(at: usize, reason: impl Into<String>) -> Self {
         Self {
             at: u32::try_from(at).unwrap_or(u32::MAX),
+            column: None,
             reason: reason.into(),
+        }
+    }
+
+    pub(crate) fn of_column(self, column: u32) -> Self {
+        Self {
+            column: Some(column),
+            ..self
         }
     }
 }

@@ -167,7 +167,7 @@ impl Dense {
 
     #[cold]
     fn fault(&self, at: usize, reason: &str) -> Fault {
-        Fault::new(at, format!("slot `{}`: {reason}", self.name))
+        Fault::new(at, format!("slot `{}`: {reason}", self.name)).of_column(self.column)
     }
 }
 

@@ -211,11 +211,15 @@ impl Plan {
                     column,
                     transform,
                 } => {
-                    let label = self.label(fields, *slot, *column, transform)?;
+                    let label = self
+                        .label(fields, *slot, *column, transform)
+                        .map_err(|fault| fault.of_column(*column))?;
                     rows.labels.push(label);
                 }
                 Step::Weight { slot, column } => {
-                    let weight = self.weight(fields, *slot, *column)?;
+                    let weight = self
+                        .weight(fields, *slot, *column)
+                        .map_err(|fault| fault.of_column(*column))?;
                     rows.weights.push(weight);
                 }
                 Step::GroupKey { column, seed } => {

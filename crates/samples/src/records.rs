@@ -140,14 +140,7 @@ impl RecordBatcher {
     pub fn push(&mut self, column: usize, write: impl FnOnce(&mut Vec<u8>)) {
         let start = self.text.len();
         write(&mut self.text);
-        // The column's name is all that a message needs: its number stands for the place in the line.
-        self.cells.push(
-            column as u32,
-            crate::fields::Source::Line,
-            start,
-            self.text.len(),
-            column,
-        );
+        self.cells.push_line(column as u32, start, self.text.len());
     }
 
     /// Ends the current record.
@@ -161,7 +154,9 @@ impl RecordBatcher {
             self.rows.roll_back(self.plan.shape());
             return Err(Error::Record {
                 record: self.record(),
-                key: None,
+                key: fault
+                    .column
+                    .map(|column| self.plan.columns()[column as usize].clone()),
                 reason: fault.reason,
             });
         }

@@ -144,7 +144,8 @@ impl Sparse {
                 if self.is_full(out.len() - start) {
                     return Ok(false);
                 }
-                out.push(self.sign(&value.bytes[from..to], value.at as usize + from)?);
+                let made = self.sign(&value.bytes[from..to], value.at as usize + from);
+                out.push(made.map_err(|fault| fault.of_column(self.column))?);
             }
             Ok(true)
         };

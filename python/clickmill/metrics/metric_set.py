@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
+import numpy as np
+
 from clickmill._core import BinaryMetrics, ExactAuc, GroupAuc, RegressionMetrics
 from clickmill.errors import ConfigError, FormatError, StateError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
@@ -92,12 +93,13 @@ class MetricSet:
     def update(
         self, scores: Floats, labels: Floats, weights: Floats | None = None, groups: Keys | None = None
     ) -> None:
-        """Count one batch; arrays are f32, contiguous, and only read during the call.
+        """Count one batch; arrays are f32 and only read during the call. A column of a matrix will do.
 
         Raises DataError, with nothing counted, when a score is NaN or a label is not what the metrics take.
         """
         if groups is None and self.needs_groups:
             raise StateError("`gauc` needs a group key for each sample", hint="give the schema a group slot")
+        scores, labels = np.ascontiguousarray(scores), np.ascontiguousarray(labels)
         for name, part in self._parts.items():
             if name == "group":
                 part.update(groups, scores, labels, weights)

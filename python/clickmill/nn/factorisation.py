@@ -20,12 +20,15 @@ class FirstOrder(torch.nn.Module):
         super().__init__()
         if WIDE not in inputs.tables or inputs.tables[WIDE].dim != 1:
             raise ConfigError(f"this model needs a table `{WIDE}` of dim 1")
-        self.weight_F = torch.nn.Parameter(torch.zeros(inputs.num_dense))
-        self.bias = torch.nn.Parameter(torch.zeros(()))
+        self.weight_F = torch.nn.Parameter(torch.zeros(inputs.num_dense)) if inputs.num_dense > 0 else None
+        self.bias = torch.nn.Parameter(torch.zeros(1))
 
     def forward(self, batch: Features) -> torch.Tensor:
         """logit_B."""
-        return batch.pooled[WIDE].sum(dim=(1, 2)) + (batch.dense_BF * self.weight_F).sum(dim=1) + self.bias
+        logit_B = batch.pooled[WIDE].sum(dim=(1, 2)) + self.bias
+        if self.weight_F is not None:
+            logit_B = logit_B + (batch.dense_BF * self.weight_F).sum(dim=1)
+        return logit_B
 
 
 def second_order(fields_BND: torch.Tensor) -> torch.Tensor:

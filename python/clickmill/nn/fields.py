@@ -59,17 +59,18 @@ class Fields(torch.nn.Module):
             )
         table = inputs.tables[EMBEDDING]
         self.dim = table.dim
-        self.num_dense = inputs.num_dense
         self.num_fields = len(table.slots) + inputs.num_dense
         self.width = self.num_fields * self.dim
         if self.num_fields == 0:
             raise ConfigError("the model has no inputs", hint="name dense or sparse slots in the dataset")
-        self.vectors_FD = torch.nn.Parameter(torch.empty(inputs.num_dense, self.dim))
-        torch.nn.init.normal_(self.vectors_FD, std=0.01)
+        self.vectors_FD = None
+        if inputs.num_dense > 0:
+            vectors_FD = torch.nn.init.normal_(torch.empty(inputs.num_dense, self.dim), std=0.01)
+            self.vectors_FD = torch.nn.Parameter(vectors_FD)
 
     def forward(self, batch: Features) -> torch.Tensor:
         """fields_BND: slots first, then dense features."""
         rows_BSD = batch.pooled[EMBEDDING]
-        if self.num_dense == 0:
+        if self.vectors_FD is None:
             return rows_BSD
         return torch.cat([rows_BSD, batch.dense_BF.unsqueeze(2) * self.vectors_FD], dim=1)

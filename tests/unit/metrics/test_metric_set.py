@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clickmill.errors import ConfigError, DataError, FormatError, StateError
-from clickmill.metrics import BINARY_METRICS, MetricSet, batch_line, global_line
+from clickmill.metrics import BINARY_METRICS, BinaryMetrics, MetricSet, batch_line, global_line
 
 ALL = (*BINARY_METRICS, "exact_auc", "gauc")
 
@@ -97,9 +97,16 @@ def test_lengths_that_differ_are_refused() -> None:
         MetricSet().update(np.zeros(2, np.float32), np.zeros(1, np.float32))
 
 
-def test_a_strided_array_is_refused_rather_than_copied() -> None:
+def test_a_column_of_a_matrix_of_labels_will_do() -> None:
+    scores, labels, weights, groups = batch(1)
+    metrics = MetricSet(ALL)
+    metrics.update(scores, np.stack([labels, 1 - labels], axis=1)[:, 0], weights, groups)
+    assert metrics.compute() == filled(1).compute()
+
+
+def test_the_core_refuses_a_strided_array_rather_than_copy_it() -> None:
     with pytest.raises(ValueError, match="scores must be one contiguous array"):
-        MetricSet().update(np.zeros(4, np.float32)[::2], np.zeros(2, np.float32))
+        BinaryMetrics().update(np.zeros(4, np.float32)[::2], np.zeros(2, np.float32))
 
 
 def test_gauc_without_groups_says_what_is_missing() -> None:

@@ -82,7 +82,7 @@ fn a_bad_record_is_named_by_its_number_and_left_out() {
     batcher.push(0, |text| text.extend_from_slice(b"1"));
     batcher.push(1, |text| text.extend_from_slice(b"many"));
     let error = batcher.commit().expect_err("a bad record").to_string();
-    assert_eq!(error, "record 1: slot `n`: `many` is not a number");
+    assert_eq!(error, "record 1: key `n`: slot `n`: `many` is not a number");
     assert_eq!(rows(&batcher.finish().expect("the end")).len(), 1);
 }
 

@@ -1,0 +1,19 @@
+#![no_main]
+
+use std::sync::LazyLock;
+
+use clickmill_fuzz::Target;
+use clickmill_samples::FormatConfig;
+use libfuzzer_sys::fuzz_target;
+
+static TARGET: LazyLock<Target> = LazyLock::new(|| {
+    Target::new(
+        &FormatConfig::Delimited {
+            delimiter: "||".to_owned(),
+            columns: ["y", "n", "s", "v"].map(str::to_owned).to_vec(),
+        },
+        ["y", "n", "s", "v"],
+    )
+});
+
+fuzz_target!(|text: &[u8]| TARGET.parse(text));

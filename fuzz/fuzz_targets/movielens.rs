@@ -1,0 +1,16 @@
+#![no_main]
+
+use std::sync::LazyLock;
+
+use clickmill_fuzz::Target;
+use clickmill_samples::FormatConfig;
+use libfuzzer_sys::fuzz_target;
+
+static TARGET: LazyLock<Target> = LazyLock::new(|| {
+    Target::new(
+        &FormatConfig::Movielens { folder: None },
+        ["rating", "age", "genres", "user_id"],
+    )
+});
+
+fuzz_target!(|text: &[u8]| TARGET.parse(text));

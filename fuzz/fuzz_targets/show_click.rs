@@ -1,0 +1,12 @@
+#![no_main]
+
+use std::sync::LazyLock;
+
+use clickmill_fuzz::Target;
+use clickmill_samples::FormatConfig;
+use libfuzzer_sys::fuzz_target;
+
+static TARGET: LazyLock<Target> =
+    LazyLock::new(|| Target::new(&FormatConfig::ShowClick {}, ["click", "show", "1", "2"]));
+
+fuzz_target!(|text: &[u8]| TARGET.parse(text));
