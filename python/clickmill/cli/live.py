@@ -12,12 +12,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from clickmill.train.observer import Interval, Observer, PassEnd, RunStart
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rich.progress import TaskID
 
 REFRESHES_PER_SECOND = 4
 """Drawing takes time from the workers."""
-
-SHOWN_METRICS = ("auc", "batch_auc", "rmse")
 
 
 class LiveProgress(Observer):
@@ -89,13 +89,18 @@ class LiveProgress(Observer):
 
 def interval_words(event: Interval) -> str:
     """`31,204 samples/s  loss 0.4512  auc 0.7611`."""
-    metrics = [f"{name} {event.metrics[name]:.4f}" for name in SHOWN_METRICS if name in event.metrics]
-    return "  ".join([f"{event.samples_per_second:,.0f} samples/s", f"loss {event.loss:.4f}", *metrics])
+    shown = ("auc", "batch_auc") if "auc" in event.metrics else ("rmse",)
+    rate = f"{event.samples_per_second:,.0f} samples/s"
+    return "  ".join([rate, f"loss {event.loss:.4f}", *_words(event.metrics, shown)])
 
 
 def pass_words(event: PassEnd) -> str:
     """What a pass came to: the validation where there is one, else the training metrics."""
-    metrics, words = (event.validation, "validation ") if event.validation else (event.train, "")
-    shown = [f"{words}{name} {metrics[name]:.4f}" for name in ("auc", "rmse", "logloss") if name in metrics]
+    metrics, prefix = (event.validation, "validation ") if event.validation else (event.train, "")
+    shown = ("auc", "logloss") if "auc" in metrics else ("rmse",)
     rate = event.samples / event.seconds if event.seconds > 0 else 0.0
-    return "  ".join([f"{rate:,.0f} samples/s", *shown[:2]])
+    return "  ".join([f"{rate:,.0f} samples/s", *(prefix + words for words in _words(metrics, shown))])
+
+
+def _words(metrics: Mapping[str, float], shown: tuple[str, ...]) -> list[str]:
+    return [f"{name} {metrics[name]:.4f}" for name in shown if name in metrics]

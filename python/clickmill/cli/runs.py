@@ -15,7 +15,7 @@ from clickmill.cli.progress import training_observers
 from clickmill.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from clickmill.config import Config
 
@@ -147,20 +147,19 @@ def choose_data(config: Config, dataset: str | None, paths: list[str] | None) ->
 
 
 def print_summary(summary: Mapping[str, Any]) -> None:
-    """Names and values; what is nested is told with both names."""
-    rows = [(name, _text(value)) for name, value in _flat(summary)]
-    print_table(("what", "value"), rows, numbers=("value",))
-
-
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name} ")
-        elif value is not None:
-            yield f"{prefix}{name}", value
+    """Single values in one table; metrics of parts (`train`, `validation`) side by side in another."""
+    parts = {name: value for name, value in summary.items() if isinstance(value, dict) and value}
+    single = [(name, _text(value)) for name, value in summary.items() if not isinstance(value, dict)]
+    print_table(("what", "value"), [row for row in single if row[1] != "-"], numbers=("value",))
+    if parts:
+        names = list(dict.fromkeys(name for part in parts.values() for name in part))
+        rows = [(name, *(_text(part.get(name)) for part in parts.values())) for name in names]
+        print_table(("metric", *parts), rows, numbers=tuple(parts))
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+    if value is None:
+        return "-"
+    if isinstance(value, float) and not value.is_integer():
+        return f"{value:.6f}"
+    return f"{value:,.0f}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)

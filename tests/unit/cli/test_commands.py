@@ -186,13 +186,20 @@ class TestRuns:
         assert changed.phase == config.phase
         assert choose_data(config, "log", None) == (config, "log")
 
-    def test_summary_names_what_is_nested_and_leaves_out_what_is_absent(
-        self, capsys: pytest.CaptureFixture[str]
-    ) -> None:
-        print_summary({"samples": 1000, "validation": {"auc": 0.75, "gauc": None}, "folder": "runs/x"})
+    def test_summary_sets_the_parts_side_by_side(self, capsys: pytest.CaptureFixture[str]) -> None:
+        summary = {
+            "samples": 1000,
+            "folder": "runs/x",
+            "best": None,
+            "train": {"auc": 0.75, "gauc": float("nan")},
+        }
+        print_summary({**summary, "validation": {"auc": 0.7}})
         lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-        assert {"samples 1,000", "validation auc 0.75", "folder runs/x"} <= set(lines)
-        assert not any("gauc" in line for line in lines)
+        assert {"samples 1,000", "folder runs/x", "metric train validation", "auc 0.750000 0.700000"} <= set(
+            lines
+        )
+        assert "gauc nan -" in lines
+        assert not any("best" in line for line in lines)
 
     def test_report_of_no_run_says_what_to_give(self, run: Run, tmp_path: Path) -> None:
         result = run("report", tmp_path / "nothing")
