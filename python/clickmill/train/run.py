@@ -64,8 +64,8 @@ class Run:
         checkpoint = self.newest_checkpoint() if resume else None
         if resume and checkpoint is None:
             logger.info("run.fresh reason=%s", "no checkpoint to resume from")
-        self._build(checkpoint)
         try:
+            self._build(checkpoint)
             if checkpoint is None or not checkpoint.read_json("trainer.json")["is_finished"]:
                 self.trainer.run(
                     model=self.parts.model_spec,
@@ -98,18 +98,20 @@ class Run:
             dense_optimizer_json(hyper.optimizer, hyper.reg),
             [array.size for array in self.replicas.newest.arrays],
         )
+        metrics = metrics_for(self.parts.model)
+        self._watched = _watched_metric(runner, metrics)
         keep_bytes = 0 if checkpoint is None else checkpoint.read_json("trainer.json")["journal_bytes"]
         journal = Journal(self.folder, keep_bytes=keep_bytes)
+        self._observers = [LogObserver(), JournalObserver(journal), *self._observers]
         self.state = RunState(
             parts=self.parts,
             replicas=self.replicas,
             optimizer=optimizer,
-            metrics=metrics_for(self.parts.model),
+            metrics=metrics,
             schedule=make_schedule(runner.learning_rate_schedule),
             stopping=make_stopping(runner),
             journal=journal,
         )
-        self._observers = [LogObserver(), JournalObserver(journal), *self._observers]
         if runner.tensorboard_path:
             self._observers.append(TensorBoardObserver(Path(runner.tensorboard_path)))
         self.trainer = self._make_trainer(optimizer)
@@ -155,7 +157,7 @@ class Run:
                 save_step_interval=max(runner.save_step_interval, 0),
                 evict_interval=runner.evict_interval,
                 max_batches=runner.max_batches or 0,
-                validation_metric=_watched_metric(runner, state.metrics),
+                validation_metric=self._watched,
             ),
             stages=stages,
             replicas=self.replicas,

@@ -26,7 +26,8 @@ def fingerprint(folder: Path) -> dict[str, object]:
             name: array.tobytes() for name, array in load_file(folder / "optimizer.safetensors").items()
         },
         "tables": {
-            name: _core.Table.load(checkpoint.table_files(name)).digest() for name in checkpoint.manifest.tables
+            name: _core.Table.load(checkpoint.table_files(name)).digest()
+            for name in checkpoint.manifest.tables
         },
         "trainer": state,
         "metrics": checkpoint.manifest.metrics,
@@ -55,7 +56,9 @@ def test_another_seed_is_another_run(workplace):
 def test_the_number_of_reader_threads_changes_nothing(workplace):
     prints = []
     for threads in (1, 3):
-        config = small_config(f"runner.0.output_path=t{threads}", f"dataset.0.threads={threads}", "runner.0.epochs=1")
+        config = small_config(
+            f"runner.0.output_path=t{threads}", f"dataset.0.threads={threads}", "runner.0.epochs=1"
+        )
         train(config)
         prints.append(fingerprint(Path(f"t{threads}") / "checkpoints" / "0"))
     assert prints[0] == prints[1]
@@ -63,7 +66,9 @@ def test_the_number_of_reader_threads_changes_nothing(workplace):
 
 @pytest.mark.parametrize("model", ["lr", "deepfm", "wide_deep"])
 @pytest.mark.parametrize("full_interval", [1, 3])
-def test_a_run_resumed_from_the_middle_of_a_pass_equals_one_that_was_not_stopped(workplace, model, full_interval):
+def test_a_run_resumed_from_the_middle_of_a_pass_equals_one_that_was_not_stopped(
+    workplace, model, full_interval
+):
     options = (
         f"phase.0.model={model}",
         "runner.0.save_step_interval=7",
@@ -78,14 +83,20 @@ def test_a_run_resumed_from_the_middle_of_a_pass_equals_one_that_was_not_stopped
     remove_after(Path("halves/steps"), "epoch_0_batch_21")
     train(small_config(*options, "runner.0.output_path=halves"), resume=True)
     assert fingerprint(Path("whole/checkpoints/1")) == fingerprint(Path("halves/checkpoints/1"))
-    lines = [strip(event) for event in read_journal(Path("whole")) if event["event"] in {"interval", "pass_end"}]
-    again = [strip(event) for event in read_journal(Path("halves")) if event["event"] in {"interval", "pass_end"}]
+    lines = [
+        strip(event) for event in read_journal(Path("whole")) if event["event"] in {"interval", "pass_end"}
+    ]
+    again = [
+        strip(event) for event in read_journal(Path("halves")) if event["event"] in {"interval", "pass_end"}
+    ]
     assert lines == again
 
 
 def strip(event):
     """Without what depends on the clock."""
-    return {key: value for key, value in event.items() if key not in {"time", "samples_per_second", "seconds"}}
+    return {
+        key: value for key, value in event.items() if key not in {"time", "samples_per_second", "seconds"}
+    }
 
 
 def remove(folder: Path) -> None:
@@ -104,7 +115,8 @@ def remove_after(parent: Path, name: str) -> None:
 
 def test_training_learns_and_evaluation_says_the_same_as_validation(workplace):
     (summary,) = train(small_config("runner.0.epochs=4"))
-    assert summary["validation"]["auc"] > 0.6
+    assert summary["train"]["auc"] > 0.8
+    assert summary["validation"]["auc"] > 0.55
     result = evaluate(small_config())
     assert result["samples"] == 1000
     assert result["auc"] == summary["validation"]["auc"]
@@ -160,15 +172,22 @@ def test_early_stopping_ends_the_run_and_a_resume_does_not_go_on(workplace):
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])
 def test_clipping_to_a_tiny_norm_keeps_the_parameters_nearly_where_they_were(workplace, precision):
-    options = (f"runner.0.precision={precision}", "hyper_parameters.optimizer={class: SGD, learning_rate: 1.0}")
-    train(small_config(*options, "runner.0.epochs=1", "runner.0.clip_norm=1e-6", "runner.0.output_path=clipped"))
+    options = (
+        f"runner.0.precision={precision}",
+        "hyper_parameters.optimizer={class: SGD, learning_rate: 1.0}",
+    )
+    train(
+        small_config(*options, "runner.0.epochs=1", "runner.0.clip_norm=1e-6", "runner.0.output_path=clipped")
+    )
     train(small_config(*options, "runner.0.max_batches=1", "runner.0.epochs=1", "runner.0.output_path=one"))
     clipped = load_file("clipped/checkpoints/0/dense.safetensors")
     one = load_file("one/checkpoints/0/dense.safetensors")
     moved = max(float(np.abs(clipped[name] - one[name]).max()) for name in clipped)
     assert 0.0 < moved < 1.0
     # 31 steps of norm 1e-6 each.
-    start = small_config(*options, "runner.0.clip_norm=1e-12", "runner.0.epochs=1", "runner.0.output_path=start")
+    start = small_config(
+        *options, "runner.0.clip_norm=1e-12", "runner.0.epochs=1", "runner.0.output_path=start"
+    )
     train(start)
     initial = load_file("start/checkpoints/0/dense.safetensors")
     assert max(float(np.abs(clipped[name] - initial[name]).max()) for name in clipped) < 1e-4
