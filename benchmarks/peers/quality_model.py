@@ -28,5 +28,5 @@ class HyperParameters:
 HYPER_PARAMETERS = {
     "criteo_85k": HyperParameters(layers=(128, 64), batch_size=256, passes=1, embedding_learning_rate=5e-3),
     "avazu_37k": HyperParameters(layers=(128, 64), batch_size=100, passes=1),
-    "movielens_1m": HyperParameters(layers=(128, 64), batch_size=256, passes=2),
+    "movielens_1m": HyperParameters(layers=(128, 64), batch_size=1000, passes=2),
 }
