@@ -108,6 +108,7 @@ pub(crate) fn parse_u64(text: &[u8]) -> Option<u64> {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 mod tests {
     use proptest::prelude::*;
 
