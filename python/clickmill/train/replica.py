@@ -69,14 +69,31 @@ class Replicas:
         self._newest = worker
 
     def align(self) -> None:
-        """Give every copy the newest parameters, and the mean of the buffers; only between batches."""
-        newest = self.newest
+        """Make all copies equal at a fence: the newest parameters, and buffers that merge what each saw.
+
+        Workers see different batches, so that running statistics drift apart: floats become their mean, counts
+        their maximum.
+        """
         buffers = [dict(replica.model.named_buffers()) for replica in self.all]
-        for name, buffer in buffers[0].items():
-            if buffer.is_floating_point() and len(self.all) > 1:
-                mean = torch.stack([each[name] for each in buffers]).mean(dim=0)
-                for each in buffers:
-                    each[name].copy_(mean)
+        for name in buffers[0]:
+            values = torch.stack([each[name] for each in buffers])
+            # A mean of equal numbers may round to another number; a fence without batches must change nothing.
+            if (values == values[0]).all():
+                continue
+            merged = values.mean(dim=0) if values.is_floating_point() else values.amax(dim=0)
+            for each in buffers:
+                each[name].copy_(merged)
+        self._copy_parameters()
+
+    def spread(self) -> None:
+        """Give every copy all that the newest has, frozen parameters and buffers too, as after loading them."""
+        state = self.newest.model.state_dict()
+        for replica in self.all:
+            if replica is not self.newest:
+                replica.model.load_state_dict(state)
+
+    def _copy_parameters(self) -> None:
+        newest = self.newest
         for replica in self.all:
             if replica is not newest:
                 for target, source in zip(replica.arrays, newest.arrays, strict=True):

@@ -102,7 +102,7 @@ class LinearWarmup(Schedule):
 
 
 class Plateau(Schedule):
-    """Multiply by `gamma` when the metric has not improved for `patience` passes."""
+    """Forgive `patience` passes in a row without improvement, then multiply by `gamma`."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class Plateau(Schedule):
             self._stale = 0
             return False
         self._stale += 1
-        if self._stale < self._patience:
+        if self._stale <= self._patience:
             return False
         self._stale = 0
         lowered = max(self._factor * self._gamma, self._minimum)

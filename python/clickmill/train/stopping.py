@@ -6,7 +6,7 @@ from typing import Any
 
 
 class EarlyStopping:
-    """Says stop after `patience` passes without an improvement of more than `min_delta`."""
+    """Forgives `patience` passes in a row without an improvement of more than `min_delta`, then says stop."""
 
     def __init__(self, *, patience: int, min_delta: float = 0.0, higher_is_better: bool = True) -> None:
         self._patience = patience
@@ -22,7 +22,7 @@ class EarlyStopping:
             self._stale = 0
         else:
             self._stale += 1
-        return self._stale >= self._patience
+        return self._stale > self._patience
 
     @property
     def is_best(self) -> bool:
