@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from clickmill.errors import ClickmillError, ConfigError, DataError, FormatError, MissingExtra, StateError
+from clickmill.errors import (
+    ClickmillError,
+    ConfigError,
+    DataError,
+    DivergedError,
+    FormatError,
+    MissingExtra,
+    StateError,
+    StorageError,
+)
 
 __version__ = "0.1.0"
 
@@ -10,8 +19,10 @@ __all__ = [
     "ClickmillError",
     "ConfigError",
     "DataError",
+    "DivergedError",
     "FormatError",
     "MissingExtra",
     "StateError",
+    "StorageError",
     "__version__",
 ]

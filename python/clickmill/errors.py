@@ -5,6 +5,8 @@ ClickmillError
   DataError                 samples that cannot be read: file, line, column, reason
   FormatError               a file of ours that is damaged or of another version: file, place, found
   StateError(RuntimeError)  a call that does not fit the state of the object
+  StorageError              a file or folder that cannot be written: which, why
+  DivergedError             training came to numbers that are not finite: pass, batch, loss
   MissingExtra(ImportError) an optional dependency is not installed: what to install
 """
 
@@ -82,6 +84,14 @@ class FormatError(ClickmillError):
 
 class StateError(ClickmillError, RuntimeError):
     """A call that does not fit the state of the object it is made on."""
+
+
+class StorageError(ClickmillError):
+    """A file or folder that cannot be written."""
+
+
+class DivergedError(ClickmillError):
+    """Training came to numbers that are not finite; nothing of them has been saved."""
 
 
 class MissingExtra(ClickmillError, ImportError):  # noqa: N818  # it says what to do, not what broke
