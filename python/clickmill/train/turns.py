@@ -77,8 +77,8 @@ class _Turns(Generic[Pulled, Computed]):
 def run_in_turns(stages: Stages[Pulled, Computed], num_workers: int, *, name: str = "worker") -> None:
     """Run all batches that `stages.pull` yields over `num_workers` threads; return when all are committed.
 
-    The first error of any worker stops the others at their next turn and is raised here, as is a
-    KeyboardInterrupt.
+    The first error of any worker stops the others at their next turn and is raised here, as is what a signal
+    raises in the calling thread.
     """
     turns = _Turns(stages, num_workers)
     first = [stages.pull(worker) for worker in range(num_workers)]
@@ -89,18 +89,23 @@ def run_in_turns(stages: Stages[Pulled, Computed], num_workers: int, *, name: st
             threading.Thread(target=turns.work, args=(worker, pulled), name=f"{name}-{worker}")
             for worker, pulled in enumerate(first)
         ]
-        for thread in threads:
-            thread.start()
-        _join(threads, turns._fail)
+        _run_threads(threads, turns._fail)
     if turns.failure is not None:
         raise turns.failure
 
 
-def _join(threads: list[threading.Thread], fail: Callable[[BaseException], None]) -> None:
-    for thread in threads:
-        while thread.is_alive():
-            try:
+def _run_threads(threads: list[threading.Thread], fail: Callable[[BaseException], None]) -> None:
+    """Start all threads and wait for them; none outlives this call, whenever a signal arrives."""
+    waiting = list(threads)
+    while waiting:
+        try:
+            if waiting[0].ident is None:
+                for thread in waiting:
+                    thread.start()
+            for thread in waiting:
                 thread.join()
-            except KeyboardInterrupt as interrupt:
-                # The workers stop at their next turn; go on joining so that none outlives this call.
-                fail(interrupt)
+            return
+        except (KeyboardInterrupt, SystemExit) as interrupt:
+            # The workers stop at their next turn.
+            fail(interrupt)
+            waiting = [thread for thread in threads if thread.is_alive()]
