@@ -14,6 +14,10 @@ if TYPE_CHECKING:
 class Table(Protocol):
     """Rows by sign, wherever they are. `clickmill._core.Table` is the one in this process."""
 
+    @property
+    def step(self) -> int:
+        """The update that the table is in; 0 before the first."""
+
     def lookup_batch(self, batch: _core.Batch, group: int, train: bool) -> _core.Lookup:
         """Rows of all distinct signs of a group; with `train` rows are made for signs that are admitted."""
 
@@ -40,6 +44,8 @@ class TableSet:
         self._configs = dict(configs)
         self._learning_rates = dict(learning_rates)
         self._tables: dict[str, Table] = {name: _core.Table(config) for name, config in configs.items()}
+        self._first_steps = dict.fromkeys(configs, 0)
+        """Updates of each table before the first of this run: rows that were loaded know of them."""
 
     def __getitem__(self, name: str) -> Table:
         return self._tables[name]
@@ -47,9 +53,13 @@ class TableSet:
     def __iter__(self) -> Iterator[str]:
         return iter(self._tables)
 
-    def load(self, name: str, files: Sequence[Path]) -> None:
-        """Replace a table by what was saved: the full file first, then the differences in order."""
-        self._tables[name] = _core.Table.load(list(files), self._configs[name])
+    def load(self, name: str, files: Sequence[Path], *, as_stored: bool = False) -> None:
+        """Replace a table by what was saved: the full file first, then the differences in order.
+
+        `as_stored` leaves it its own settings; otherwise those of this set take their place, and must be for
+        rows of the same shape.
+        """
+        self._tables[name] = _core.Table.load(list(files), None if as_stored else self._configs[name])
 
     def learning_rate(self, name: str) -> float:
         """Base learning rate of a table."""
@@ -57,5 +67,10 @@ class TableSet:
 
     def begin_step(self, step: int) -> None:
         """Tell all tables which update comes next."""
-        for table in self._tables.values():
-            table.begin_step(step)
+        for name, table in self._tables.items():
+            table.begin_step(self._first_steps[name] + step)
+
+    def join_step(self, step: int) -> None:
+        """Say that the run has made `step` updates: tables count on from where they are."""
+        for name, table in self._tables.items():
+            self._first_steps[name] = table.step - step

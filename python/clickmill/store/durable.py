@@ -22,11 +22,16 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
+def partial_name(path: Path) -> Path:
+    """A name beside `path` for what is not whole, or no longer; `clear_partial` removes what has one."""
+    return path.with_name(f".{path.name}.partial-{os.getpid()}-{secrets.token_hex(4)}")
+
+
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes]]:
     """A file to write, which takes its name, in place of an older one, only when the block ends well."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}-{secrets.token_hex(4)}")
+    partial = partial_name(path)
     try:
         with partial.open("wb") as file:
             yield file
@@ -52,7 +57,7 @@ def new_folder(path: Path) -> Iterator[Path]:
     there; what is left of the other starts with `.` and is removed by the next `clear_partial`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.parent / f".{path.name}.partial-{os.getpid()}-{secrets.token_hex(4)}"
+    partial = partial_name(path)
     partial.mkdir()
     try:
         yield partial

@@ -83,7 +83,7 @@ class _Scorer:
         self._precision = runner.precision
         self.parts = build_parts(config, runner, phase, checkpoint=checkpoint)
         load_dense(self.parts.model, folder)
-        load_tables(self.parts.tables, checkpoint)
+        load_tables(self.parts.tables, checkpoint, as_stored=True)
 
     def score(self, take: Any) -> int:
         """Score all samples and return how many there were."""
@@ -136,10 +136,10 @@ def _only_phase(config: Config) -> tuple[RunnerConfig, PhaseConfig]:
 
 
 def _newest(config: Config, runner: RunnerConfig, phase: PhaseConfig) -> Path:
-    newest = Run(config, runner, phase).newest_checkpoint()
+    newest = Run(config, runner, phase).archive.newest()
     if newest is None:
         raise DataError(
             f"runner `{runner.name}` has no checkpoint yet",
             hint="train first, or name one with `--checkpoint`",
         )
-    return newest.folder
+    return newest

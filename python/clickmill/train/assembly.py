@@ -18,11 +18,13 @@ from clickmill.nn import load_model_class
 from clickmill.schema import build_schema
 from clickmill.train.features import Feed, make_feeds, make_inputs
 from clickmill.train.settings import make_tables
+from clickmill.train.warm_start import adopt_tables
 
 if TYPE_CHECKING:
     from clickmill.config import Config, PhaseConfig, RunnerConfig
     from clickmill.nn import Model
     from clickmill.ps.tables import TableSet
+    from clickmill.schema import SchemaConfig
     from clickmill.train.checkpoint import Checkpoint
 
 
@@ -36,16 +38,36 @@ class Parts:
     model: Model
     model_spec: str
     """Name of a built-in model, or path of the user's file."""
+    model_source: str | None
+    """Text of the user's file as it was loaded; None for a built-in model."""
     hyper: dict[str, Any]
     data: DataSet
 
 
+def plan_schema(
+    config: Config, runner: RunnerConfig, phase: PhaseConfig, model_class: type[Model]
+) -> SchemaConfig:
+    """The schema that a configuration asks for, before it is fitted to the data."""
+    hyper = config.hyper_parameters
+    requests = model_class.tables(hyper.for_model())
+    return build_schema(config.dataset_named(phase.dataset_name), hyper, requests, seed=runner.seed)
+
+
 def build_parts(
-    config: Config, runner: RunnerConfig, phase: PhaseConfig, *, checkpoint: Checkpoint | None = None
+    config: Config,
+    runner: RunnerConfig,
+    phase: PhaseConfig,
+    *,
+    checkpoint: Checkpoint | None = None,
+    origin: Checkpoint | None = None,
 ) -> Parts:
-    """Parts of a phase; with a checkpoint its schema and its hyper-parameters are the ones that count."""
+    """Parts of a phase; with a checkpoint its schema and its hyper-parameters are the ones that count.
+
+    `origin` is the checkpoint of another run that a new one starts from.
+    """
     spec = checkpoint_model(checkpoint) if checkpoint else phase.model
     model_class = load_model_class(spec, Path())
+    source = model_source(spec)
     hyper = checkpoint.manifest.hyper if checkpoint else config.hyper_parameters.for_model()
     requests = model_class.tables(hyper)
     dataset = config.dataset_named(phase.dataset_name)
@@ -53,22 +75,35 @@ def build_parts(
     if checkpoint:
         schema = _core.Schema((checkpoint.folder / "schema.json").read_text(encoding="utf-8"))
     else:
-        schema = data.fit(
-            build_schema(dataset, config.hyper_parameters, requests, seed=runner.seed).to_core()
-        )
+        planned = plan_schema(config, runner, phase, model_class)
+        schema = data.fit((adopt_tables(planned, origin) if origin else planned).to_core())
     tables = make_tables(schema, config.hyper_parameters, requests)
     feeds = make_feeds(schema)
     # Dense parameters are drawn from the runner's seed alone, whatever ran in this process before.
     with torch.random.fork_rng():
         torch.manual_seed(runner.seed)
         model = model_class(make_inputs(schema, feeds), hyper)
-    return Parts(schema, tables, feeds, model, spec, hyper, data)
+    name = checkpoint.manifest.model if checkpoint else spec
+    return Parts(schema, tables, feeds, model, name, source, hyper, data)
 
 
 def checkpoint_model(checkpoint: Checkpoint) -> str:
-    """How to load the model of a checkpoint: a built-in name, or the copy of the user's file in it."""
+    """How to load the model of a checkpoint: a built-in name, the user's file, or the copy of it.
+
+    The file itself is taken where it is still the same, since it may import its neighbours.
+    """
+    name = checkpoint.manifest.model
     own = checkpoint.folder / "model.py"
-    return str(own) if own.is_file() else checkpoint.manifest.model
+    if not own.is_file() or model_source(name) == own.read_text(encoding="utf-8"):
+        return name
+    return str(own)
+
+
+def model_source(spec: str) -> str | None:
+    """Text of a user's model; None for a built-in one, and for a file that is not there."""
+    path = Path(spec)
+    is_file = path.suffix == ".py" and path.is_file()
+    return path.read_text(encoding="utf-8") if is_file else None
 
 
 def load_dense(model: torch.nn.Module, folder: Path) -> None:
@@ -78,7 +113,10 @@ def load_dense(model: torch.nn.Module, folder: Path) -> None:
     model.load_state_dict(load_file(folder / "dense.safetensors"))
 
 
-def load_tables(tables: TableSet, checkpoint: Checkpoint) -> None:
-    """Rows of all tables from a checkpoint and those that it builds on."""
+def load_tables(tables: TableSet, checkpoint: Checkpoint, *, as_stored: bool = False) -> None:
+    """Rows of all tables from a checkpoint and those that it builds on.
+
+    `as_stored`: with the settings in the files, whatever this configuration would train them with.
+    """
     for name in tables:
-        tables.load(name, checkpoint.table_files(name))
+        tables.load(name, checkpoint.table_files(name), as_stored=as_stored)

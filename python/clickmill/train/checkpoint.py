@@ -37,6 +37,8 @@ class Manifest:
     """What a checkpoint is, readable without torch."""
 
     version: int
+    run: str
+    """Id of the run that wrote it."""
     pass_number: int
     """Pass that the run is in, counted from 0."""
     batch: int
@@ -49,8 +51,9 @@ class Manifest:
     tables: list[str]
     base: str | None
     """Name of the checkpoint beside this one that the tables are a difference to."""
-    metrics: dict[str, float]
+    metrics: dict[str, float | None]
     files: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Length and digest by name; of a table's file also the id that a difference to it names."""
 
 
 @dataclass(frozen=True)
@@ -81,22 +84,22 @@ def write_checkpoint(
     manifest: Manifest,
     *,
     texts: Mapping[str, str],
-    writers: Mapping[str, Callable[[Path], None]],
+    writers: Mapping[str, Callable[[Path], Mapping[str, str]]],
 ) -> Checkpoint:
     """Write a checkpoint so that `folder` is there whole or not at all.
 
-    `texts` are small files by name; `writers` write larger ones to the path that they are given.
+    `texts` are small files by name; `writers` write larger ones to the path that they are given and return
+    what else the manifest shall say of them.
     """
     with durable.new_folder(folder) as partial:
         (partial / "tables").mkdir()
         for name, text in texts.items():
             (partial / name).write_text(text, encoding="utf-8")
-        for name, write in writers.items():
-            write(partial / name)
+        facts = {name: dict(write(partial / name)) for name, write in writers.items()}
         files = {
-            str(path.relative_to(partial)): {"bytes": path.stat().st_size, "sha256": _digest(path)}
+            name: {"bytes": path.stat().st_size, "sha256": _digest(path), **facts.get(name, {})}
             for path in sorted(partial.rglob("*"))
-            if path.is_file()
+            if path.is_file() and (name := str(path.relative_to(partial)))
         }
         manifest = Manifest(**{**manifest.__dict__, "files": files})
         (partial / MANIFEST).write_text(

@@ -7,13 +7,15 @@ stands in it twice.
 from __future__ import annotations
 
 import json
+import math
 import os
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
-from clickmill.errors import DataError, FormatError
+from clickmill.errors import DataError, FormatError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import RawIOBase
     from pathlib import Path
 
 FILE_NAME = "journal.jsonl"
@@ -25,22 +27,30 @@ class Journal:
     def __init__(self, folder: Path, *, keep_bytes: int = 0) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / FILE_NAME
-        self._file: IO[bytes] = self.path.open("ab")
-        size = self._file.tell()
+        # Unbuffered: what could not be written is told at once and not tried again when the file is closed.
+        self._file: RawIOBase = self.path.open("ab", buffering=0)
+        size = self._file.seek(0, os.SEEK_END)
         if size < keep_bytes:
             self._file.close()
             raise FormatError(
                 f"{self.path} has {size} bytes, but the checkpoint was written when it had {keep_bytes}",
-                hint="the journal was cut or replaced: move it away to start a new one",
+                hint="the journal was cut or replaced; `init_model_path` starts a new run from here",
             )
         os.ftruncate(self._file.fileno(), keep_bytes)
         self._file.seek(0, os.SEEK_END)
 
     def write(self, event: str, **fields: Any) -> None:
         """Append one event."""
-        line = json.dumps({"event": event, **fields}, ensure_ascii=False, allow_nan=False)
-        self._file.write(line.encode() + b"\n")
-        self._file.flush()
+        content = {"event": event, **fields}
+        line = json.dumps(finite(content), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        try:
+            while line:
+                line = line[self._file.write(line) or 0 :]
+        except OSError as error:
+            raise StorageError(
+                f"cannot write to `{self.path}`: {error.strerror}",
+                hint="free some space and go on with `--resume`",
+            ) from error
 
     def num_bytes(self) -> int:
         """Length so far, durable: synced before it is told."""
@@ -50,6 +60,13 @@ class Journal:
     def close(self) -> None:
         """Close the file; the journal stays readable."""
         self._file.close()
+
+
+def finite(value: Any) -> Any:
+    """The value as JSON can say it: None for a number that is not finite, as metrics of one class are."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_journal(folder: Path) -> Iterator[dict[str, Any]]:

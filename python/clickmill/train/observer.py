@@ -18,6 +18,8 @@ class RunStart:
     num_workers: int
     passes: int
     resumed_from: Path | None
+    changes: tuple[str, ...] = ()
+    """What is configured otherwise than when the run was stopped, and changes its numbers."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,8 @@ class Saved:
     batch: int
     step: int
     is_full: bool
-    seconds: float
+    seconds: float | None
+    """None where it was written before this process resumed the run."""
 
 
 class Observer:

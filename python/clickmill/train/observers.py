@@ -32,6 +32,8 @@ class LogObserver(Observer):
             event.passes,
             origin,
         )
+        for change in event.changes:
+            logger.warning("resumed with another configuration: %s", change)
 
     def interval(self, event: Interval) -> None:
         logger.info(train_line(event.pass_number, event.batch, event.loss, event.metrics))
@@ -50,7 +52,7 @@ class LogObserver(Observer):
             event.folder,
             event.step,
             str(event.is_full).lower(),
-            event.seconds,
+            event.seconds or 0.0,
         )
 
     def note(self, text: str) -> None:

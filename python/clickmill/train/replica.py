@@ -71,13 +71,13 @@ class Replicas:
     def align(self) -> None:
         """Make all copies equal at a fence: the newest parameters, and buffers that merge what each saw.
 
-        Workers see different batches, so that running statistics drift apart: floats become their mean, counts
-        their maximum.
+        Workers see different batches, so that running statistics drift apart: floats become their mean,
+        counts their maximum.
         """
         buffers = [dict(replica.model.named_buffers()) for replica in self.all]
         for name in buffers[0]:
             values = torch.stack([each[name] for each in buffers])
-            # A mean of equal numbers may round to another number; a fence without batches must change nothing.
+            # The mean of equal numbers may round to another; a fence without batches must change nothing.
             if (values == values[0]).all():
                 continue
             merged = values.mean(dim=0) if values.is_floating_point() else values.amax(dim=0)
@@ -86,7 +86,7 @@ class Replicas:
         self._copy_parameters()
 
     def spread(self) -> None:
-        """Give every copy all that the newest has, frozen parameters and buffers too, as after loading them."""
+        """Give every copy all that the newest has: buffers and frozen parameters too, as after loading."""
         state = self.newest.model.state_dict()
         for replica in self.all:
             if replica is not self.newest:

@@ -2,39 +2,51 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from clickmill import _core
 from clickmill.config import plain
+from clickmill.data.source import DataSet
 from clickmill.errors import ConfigError
+from clickmill.nn import load_model_class
 from clickmill.nn.dropout import replace_dropout
 from clickmill.store import durable
-from clickmill.train.assembly import build_parts
-from clickmill.train.checkpoint import Checkpoint, find_checkpoints, open_checkpoint
+from clickmill.store.lock import only_writer
+from clickmill.train.archive import Archive, open_newest
+from clickmill.train.assembly import build_parts, model_source, plan_schema
 from clickmill.train.evaluation import score_batches
 from clickmill.train.journal import Journal
 from clickmill.train.measures import main_metric, metrics_for
-from clickmill.train.observer import Observer, Saved
+from clickmill.train.observer import Observer, RunStart, Saved
 from clickmill.train.observers import JournalObserver, LogObserver, TensorBoardObserver
-from clickmill.train.pruning import prune
 from clickmill.train.replica import Replicas
+from clickmill.train.resuming import check_settings, settings_of
 from clickmill.train.saving import RunState
-from clickmill.train.settings import dense_optimizer_json, make_schedule, make_stopping
-from clickmill.train.step import StepOptions, TrainStages
+from clickmill.train.settings import (
+    dense_optimizer_json,
+    is_higher_better,
+    make_schedule,
+    make_stopping,
+)
+from clickmill.train.step import StepOptions, TrainStages, diverged
+from clickmill.train.stopwatch import Stopwatch
 from clickmill.train.trainer import Place, Plan, Trainer
+from clickmill.train.warm_start import open_origin, take_from
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from clickmill.config import Config, PhaseConfig, RunnerConfig
     from clickmill.data.source import BatchSource
     from clickmill.metrics import MetricSet
+    from clickmill.train.checkpoint import Checkpoint
 
 logger = logging.getLogger("clickmill.train")
 
@@ -48,47 +60,62 @@ class Run:
         self.config = config
         self.runner = runner
         self.phase = phase
-        self.folder = run_folder(runner)
-        self.pass_folder = Path(runner.save_checkpoint_path or self.folder / "checkpoints")
-        self.step_folder = Path(runner.save_step_path or self.folder / "steps")
+        subfolder = phase.name if len(config.phases_of(runner)) > 1 else ""
+        self.folder = run_folder(runner) / subfolder
+        self.archive = Archive(runner, self.folder, subfolder)
         self._observers = list(observers)
-        self._bases: list[Checkpoint] = []
-        """Checkpoints of the current chain, the full one first."""
+        self._changes: tuple[str, ...] = ()
 
     def train(self, *, resume: bool = False) -> dict[str, Any]:
         """Train and return a summary; with `resume` go on from the newest checkpoint of this run."""
         _prepare_process(self.phase.thread_num)
-        durable.clear_partial(self.pass_folder)
-        durable.clear_partial(self.step_folder)
-        checkpoint = self.newest_checkpoint() if resume else None
-        if resume and checkpoint is None:
-            logger.info("run.fresh reason=%s", "no checkpoint to resume from")
-        try:
+        with contextlib.ExitStack() as stack:
+            for folder in self._folders():
+                stack.enter_context(only_writer(folder))
+            self.archive.clear_partial()
+            stack.callback(self._close)
+            checkpoint = open_newest(self.archive) if resume else None
+            if resume and checkpoint is None:
+                logger.info("run.fresh reason=%s", "no checkpoint to resume from")
             self._build(checkpoint)
-            if checkpoint is None or not checkpoint.read_json("trainer.json")["is_finished"]:
-                self.trainer.run(
-                    model=self.parts.model_spec,
-                    num_parameters=sum(parameter.numel() for parameter in self.replicas.newest.parameters),
-                    resumed_from=None if checkpoint is None else checkpoint.folder,
-                )
-            else:
+            if checkpoint is not None and self._is_finished(checkpoint):
                 logger.info("run.finished already=%s", checkpoint.folder)
-        finally:
-            for observer in self._observers:
-                observer.close()
+                self.trainer.last_validation = checkpoint.manifest.metrics
+            else:
+                self.trainer.run(
+                    RunStart(
+                        model=self.parts.model_spec,
+                        num_parameters=sum(each.numel() for each in self.replicas.newest.parameters),
+                        num_workers=self.phase.thread_num,
+                        passes=self.runner.epochs,
+                        resumed_from=None if checkpoint is None else checkpoint.folder,
+                        changes=self._changes,
+                    )
+                )
         return self._summary()
 
-    def newest_checkpoint(self) -> Checkpoint | None:
-        """The checkpoint with the most updates among those of passes and of steps."""
-        found = [*find_checkpoints(self.pass_folder), *find_checkpoints(self.step_folder)]
-        if not found:
-            return None
-        folder, _ = max(found, key=lambda item: (item[1].step, item[1].is_pass_end))
-        return open_checkpoint(folder)
+    def _folders(self) -> list[Path]:
+        """Every folder that no other run may write to: this run's own, and those that lie elsewhere."""
+        others = {self.archive.pass_folder, self.archive.step_folder}
+        return [self.folder, *sorted(each for each in others if not each.is_relative_to(self.folder))]
+
+    def _close(self) -> None:
+        for observer in self._observers:
+            observer.close()
+
+    def _is_finished(self, checkpoint: Checkpoint) -> bool:
+        is_stopped: bool = checkpoint.read_json("trainer.json")["is_stopped"]
+        return is_stopped or self.trainer.place.pass_number >= self.runner.epochs
 
     def _build(self, checkpoint: Checkpoint | None) -> None:
         runner, phase = self.runner, self.phase
-        self.parts = build_parts(self.config, runner, phase, checkpoint=checkpoint)
+        model_class = load_model_class(phase.model, Path())
+        planned = plan_schema(self.config, runner, phase, model_class)
+        settings = settings_of(self.config, runner, phase, schema_json=planned.to_core().to_json())
+        changes = check_settings(checkpoint, settings, model_source(phase.model)) if checkpoint else []
+        origin = open_origin(runner) if checkpoint is None else None
+        self.parts = build_parts(self.config, runner, phase, checkpoint=checkpoint, origin=origin)
+        self._evaluated = _evaluated_data(self.config, runner)
         replace_dropout(self.parts.model)
         self.parts.model.train()
         self.replicas = Replicas(self.parts.model, phase.thread_num)
@@ -98,10 +125,11 @@ class Run:
             [array.size for array in self.replicas.newest.arrays],
         )
         metrics = metrics_for(self.parts.model)
-        self._watched = _watched_metric(runner, metrics)
+        plan = self._make_plan(metrics)
         keep_bytes = 0 if checkpoint is None else checkpoint.read_json("trainer.json")["journal_bytes"]
         journal = Journal(self.folder, keep_bytes=keep_bytes)
-        self._observers = [LogObserver(), JournalObserver(journal), *self._observers]
+        journal_observer = JournalObserver(journal)
+        self._observers = [LogObserver(), journal_observer, *self._observers]
         self.state = RunState(
             parts=self.parts,
             replicas=self.replicas,
@@ -110,24 +138,46 @@ class Run:
             schedule=make_schedule(runner.learning_rate_schedule),
             stopping=make_stopping(runner),
             journal=journal,
+            settings=settings,
         )
         if runner.tensorboard_path:
             self._observers.append(TensorBoardObserver(Path(runner.tensorboard_path)))
-        self.trainer = self._make_trainer(optimizer)
-        if checkpoint is not None:
-            self.trainer.place = self.state.restore(checkpoint)
-        else:
-            self._warm_start()
+        self.trainer = self._make_trainer(plan, optimizer)
+        if checkpoint is None:
+            if origin is not None:
+                take_from(origin, self.state, runner)
             text = json.dumps(plain(self.config), indent=1, ensure_ascii=False)
             durable.replace_file(self.folder / "config.json", text.encode())
+            self.archive.start_run()
+            return
+        self.trainer.place = self.state.restore(checkpoint)
+        self.archive.resume_chain(checkpoint)
+        # A checkpoint cannot hold the event that tells of it.
+        journal_observer.saved(_saved(checkpoint, seconds=None))
+        self._changes = tuple(changes)
 
-    def _warm_start(self) -> None:
+    def _make_plan(self, metrics: MetricSet) -> Plan:
         runner = self.runner
-        path = runner.init_model_path or runner.init_pretraining_model_path
-        if path:
-            self.state.restore_parameters(open_checkpoint(Path(path)))
+        schedule = getattr(runner.learning_rate_schedule, "metric", None)
+        stopping = None if runner.early_stopping is None else runner.early_stopping.metric
+        for name in (schedule, stopping):
+            if name is not None and name not in metrics.names:
+                raise ConfigError(f"there is no metric `{name}`; this model has: {', '.join(metrics.names)}")
+        # `best` of the keep policy goes by what stops the run, or changes its rate, where either is named.
+        self._best_metric = stopping or schedule or main_metric(metrics)
+        return Plan(
+            passes=runner.epochs,
+            num_workers=self.phase.thread_num,
+            print_interval=runner.print_interval,
+            save_step_interval=max(runner.save_step_interval, 0),
+            evict_interval=runner.evict_interval,
+            max_batches=runner.max_batches or 0,
+            evaluate_interval=runner.evaluate_interval,
+            schedule_metric=schedule or main_metric(metrics),
+            stopping_metric=stopping or main_metric(metrics),
+        )
 
-    def _make_trainer(self, optimizer: _core.DenseOptimizer) -> Trainer:
+    def _make_trainer(self, plan: Plan, optimizer: _core.DenseOptimizer) -> Trainer:
         runner, state = self.runner, self.state
         learning_rate = self.config.hyper_parameters.optimizer.learning_rate
         stages = TrainStages(
@@ -146,15 +196,7 @@ class Run:
             ),
         )
         trainer = Trainer(
-            plan=Plan(
-                passes=runner.epochs,
-                num_workers=self.phase.thread_num,
-                print_interval=runner.print_interval,
-                save_step_interval=max(runner.save_step_interval, 0),
-                evict_interval=runner.evict_interval,
-                max_batches=runner.max_batches or 0,
-                validation_metric=self._watched,
-            ),
+            plan=plan,
             stages=stages,
             replicas=self.replicas,
             metrics=state.metrics,
@@ -164,6 +206,7 @@ class Run:
             fences=self,
             observers=self._observers,
             learning_rate=learning_rate,
+            stopwatch=Stopwatch() if self.config.debug else None,
         )
         stages.connect(trainer.next_batch, trainer.after_commit)
         return trainer
@@ -174,47 +217,21 @@ class Run:
     # What happens at fences.
 
     def save_step(self, place: Place) -> None:
-        """Write `epoch_E_batch_B`; full, or as a difference to the one before."""
-        folder = self.step_folder / f"epoch_{place.pass_number}_batch_{place.batch}"
-        if len(self._bases) >= self.runner.save_step_full_interval:
-            self._bases.clear()
-        base = self._bases[-1] if self._bases else None
-        checkpoint, seconds = self.state.save(
-            folder,
-            place,
-            is_pass_end=False,
-            is_finished=False,
-            base=base,
-            metrics=self.state.metrics.compute(),
-        )
-        self._bases.append(checkpoint)
-        self._tell_saved(checkpoint, place, seconds)
-        self._prune(self.step_folder)
+        """Write a checkpoint in the middle of a pass."""
+        self._check_finite(place)
+        self._tell_saved(*self.archive.save_step(self.state, place, self.state.metrics.compute()))
 
-    def save_pass(
-        self, place: Place, train: dict[str, float], validation: dict[str, float], *, is_last: bool
-    ) -> None:
+    def save_pass(self, place: Place, metrics: dict[str, float], *, is_stopped: bool, is_last: bool) -> None:
         """Write the checkpoint of a pass if its number, or the end of training, asks for one."""
+        self._check_finite(place)
         every = self.runner.save_checkpoint_interval
-        if not is_last and (every <= 0 or (place.pass_number + 1) % every != 0):
-            return
-        name = (
-            f"pass-{place.pass_number:05d}"
-            if self.runner.save_checkpoint_style == "pass"
-            else f"{place.pass_number}"
-        )
-        after = replace(place, pass_number=place.pass_number + 1, batch=0, samples=0, position=None)
-        checkpoint, seconds = self.state.save(
-            self.pass_folder / name,
-            after,
-            is_pass_end=True,
-            is_finished=is_last,
-            base=None,
-            metrics=validation or train,
-        )
-        self._bases.clear()
-        self._tell_saved(checkpoint, place, seconds)
-        self._prune(self.pass_folder)
+        if is_last or (every > 0 and (place.pass_number + 1) % every == 0):
+            self._tell_saved(*self.archive.save_pass(self.state, place, metrics, is_stopped=is_stopped))
+
+    def _check_finite(self, place: Place) -> None:
+        """A step can break the parameters with a loss that was still a number; that must not be saved."""
+        if not all(np.isfinite(array).all() for array in self.replicas.newest.arrays):
+            raise diverged("a dense parameter is not finite", place.pass_number, max(place.batch - 1, 0))
 
     def evict(self) -> dict[str, int]:
         """Evict rows by the policies of the tables; returns the rows that are left."""
@@ -250,36 +267,32 @@ class Run:
             source.close()
         return metrics.compute()
 
+    @property
+    def has_validation(self) -> bool:
+        """Whether there is anything to validate on."""
+        return self._evaluated is not None or bool(self.parts.data.validation_files)
+
     def _open_validation(self) -> BatchSource | None:
-        name = self.runner.evaluate_dataset_name
-        if name is None:
-            return self.parts.data.open_validation(self.parts.schema)
-        from clickmill.data.source import DataSet  # noqa: PLC0415 - only where another data set is named
+        if self._evaluated is not None:
+            return self._evaluated.open_in_order(self.parts.schema)
+        return self.parts.data.open_validation(self.parts.schema)
 
-        return DataSet(self.config.dataset_named(name), Path()).open_in_order(self.parts.schema)
+    def _tell_saved(self, checkpoint: Checkpoint, seconds: float) -> None:
+        event = _saved(checkpoint, seconds)
+        self._tell(lambda o: o.saved(event))
+        self.archive.prune(self._best_metric, higher_is_better=is_higher_better(self._best_metric))
 
-    def _prune(self, folder: Path) -> None:
-        if self.runner.save_checkpoint_keep is not None:
-            prune(folder, self.runner.save_checkpoint_keep)
-
-    def _tell_saved(self, checkpoint: Checkpoint, place: Place, seconds: float) -> None:
-        event = Saved(
-            checkpoint.folder,
-            place.pass_number,
-            place.batch,
-            place.step,
-            checkpoint.manifest.base is None,
-            seconds,
-        )
+    def _tell(self, call: Callable[[Observer], None]) -> None:
         for observer in self._observers:
-            observer.saved(event)
+            call(observer)
 
     def _summary(self) -> dict[str, Any]:
-        newest = self.newest_checkpoint()
+        newest = self.archive.newest()
         return {
             "run": str(self.folder),
-            "checkpoint": None if newest is None else str(newest.folder),
+            "checkpoint": None if newest is None else str(newest),
             "step": self.trainer.place.step,
+            "bad_lines": self.trainer.last_bad_lines,
             "train": self.trainer.last_train,
             "validation": self.trainer.last_validation,
         }
@@ -290,6 +303,24 @@ def run_folder(runner: RunnerConfig) -> Path:
     return Path(runner.output_path or f"runs/{runner.name}")
 
 
+def _saved(checkpoint: Checkpoint, seconds: float | None) -> Saved:
+    manifest = checkpoint.manifest
+    return Saved(
+        checkpoint.folder,
+        manifest.pass_number - manifest.is_pass_end,
+        manifest.batch,
+        manifest.step,
+        manifest.base is None,
+        seconds,
+    )
+
+
+def _evaluated_data(config: Config, runner: RunnerConfig) -> DataSet | None:
+    """The data set that `evaluate_dataset_name` names; its files are looked for before training begins."""
+    name = runner.evaluate_dataset_name
+    return None if name is None else DataSet(config.dataset_named(name), Path())
+
+
 def _prepare_process(num_workers: int) -> None:
     """One intra-op thread for each worker, and activations that stay mapped."""
     _core.keep_freed_memory()
@@ -297,15 +328,3 @@ def _prepare_process(num_workers: int) -> None:
     if num_workers > 1:
         # The first of each of these imports modules; two workers doing so at once would race.
         torch.zeros(1, requires_grad=True).sum().backward()  # type: ignore[no-untyped-call]
-
-
-def _watched_metric(runner: RunnerConfig, metrics: MetricSet) -> str:
-    """The metric that early stopping and the plateau schedule look at."""
-    schedule = runner.learning_rate_schedule
-    if runner.early_stopping is not None:
-        name = runner.early_stopping.metric
-    else:
-        name = getattr(schedule, "metric", main_metric(metrics))
-    if name not in metrics.names:
-        raise ConfigError(f"there is no metric `{name}`; this model has: {', '.join(metrics.names)}")
-    return name

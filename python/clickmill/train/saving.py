@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
-import shutil
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickmill.train.assembly import load_dense, load_tables
 from clickmill.train.checkpoint import VERSION, Checkpoint, Manifest, write_checkpoint
+from clickmill.train.journal import finite
 from clickmill.train.trainer import Place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from clickmill._core import DenseOptimizer
     from clickmill.metrics import MetricSet
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from clickmill.train.replica import Replicas
     from clickmill.train.schedule import Schedule
     from clickmill.train.stopping import EarlyStopping
+
+    Writer = Callable[[Path], Mapping[str, str]]
 
 
 class RunState:
@@ -38,6 +40,7 @@ class RunState:
         schedule: Schedule,
         stopping: EarlyStopping | None,
         journal: Journal,
+        settings: Mapping[str, Any],
     ) -> None:
         self.parts = parts
         self.replicas = replicas
@@ -46,23 +49,25 @@ class RunState:
         self.schedule = schedule
         self.stopping = stopping
         self.journal = journal
-        self._save_ids: dict[str, str] = {}
-        """By table: what the next difference builds on."""
+        self.settings = settings
+        """The configuration as a resumed run compares it with its own."""
 
     def save(
         self,
         folder: Path,
         place: Place,
         *,
+        run_id: str,
         is_pass_end: bool,
-        is_finished: bool,
         base: Checkpoint | None,
         metrics: dict[str, float],
+        is_stopped: bool = False,
     ) -> tuple[Checkpoint, float]:
         """Write a checkpoint; with `base`, tables as a difference to it. Returns it and its seconds."""
         started = time.perf_counter()
         manifest = Manifest(
             version=VERSION,
+            run=run_id,
             pass_number=place.pass_number,
             batch=place.batch,
             step=place.step,
@@ -71,28 +76,30 @@ class RunState:
             hyper=self.parts.hyper,
             tables=list(self.parts.tables),
             base=None if base is None else base.folder.name,
-            metrics=metrics,
+            metrics=finite(metrics),
         )
         texts = {
             "schema.json": self.parts.schema.to_json(),
-            "trainer.json": json.dumps(self._trainer(place, is_finished=is_finished), indent=1),
+            "trainer.json": json.dumps(self._trainer(place, is_stopped=is_stopped), indent=1),
         }
-        writers: dict[str, Callable[[Path], None]] = {
+        if self.parts.model_source is not None:
+            texts["model.py"] = self.parts.model_source
+        writers: dict[str, Writer] = {
             "dense.safetensors": self._write_dense,
             "optimizer.safetensors": self._write_optimizer,
         }
         for name in self.parts.tables:
             writers[f"tables/{name}.rows"] = self._table_writer(name, base)
-        own = Path(self.parts.model_spec)
-        if own.suffix == ".py":
-            writers["model.py"] = lambda path: _copy(own, path)
         checkpoint = write_checkpoint(folder, manifest, texts=texts, writers=writers)
         return checkpoint, time.perf_counter() - started
 
     def restore(self, checkpoint: Checkpoint) -> Place:
         """Take everything back from a checkpoint; returns where the run was."""
-        self.restore_parameters(checkpoint)
-        self._read_optimizer(checkpoint.folder / "optimizer.safetensors")
+        load_dense(self.replicas.newest.model, checkpoint.folder)
+        self.replicas.spread()
+        self.restore_optimizer(checkpoint)
+        load_tables(self.parts.tables, checkpoint)
+        self.parts.tables.join_step(checkpoint.manifest.step)
         content = checkpoint.read_json("trainer.json")
         self.metrics.load_state_dict(
             {name: base64.b64decode(state) for name, state in content["metrics"].items()}
@@ -102,16 +109,19 @@ class RunState:
             self.stopping.load_state(content["stopping"])
         return Place(**content["place"])
 
-    def restore_parameters(self, checkpoint: Checkpoint) -> None:
-        """Take the dense parameters and the rows of a checkpoint, and nothing else."""
-        load_dense(self.replicas.newest.model, checkpoint.folder)
-        self.replicas.align()
-        load_tables(self.parts.tables, checkpoint)
+    def restore_optimizer(self, checkpoint: Checkpoint) -> None:
+        """Take the state of the dense optimizer."""
+        from safetensors import safe_open  # noqa: PLC0415
 
-    def _trainer(self, place: Place, *, is_finished: bool) -> dict[str, Any]:
+        with safe_open(checkpoint.folder / "optimizer.safetensors", framework="numpy") as file:
+            arrays = [file.get_tensor(name) for name in sorted(file.keys())]
+            self.optimizer.load_state(int(file.metadata()["step"]), arrays)
+
+    def _trainer(self, place: Place, *, is_stopped: bool) -> dict[str, Any]:
         return {
             "place": place.__dict__,
-            "is_finished": is_finished,
+            "is_stopped": is_stopped,
+            "settings": self.settings,
             "metrics": {
                 name: base64.b64encode(state).decode() for name, state in self.metrics.state_dict().items()
             },
@@ -120,35 +130,23 @@ class RunState:
             "journal_bytes": self.journal.num_bytes(),
         }
 
-    def _write_dense(self, path: Path) -> None:
-        from safetensors.torch import save_file  # noqa: PLC0415 - only where a checkpoint is written
+    def _write_dense(self, path: Path) -> dict[str, str]:
+        from safetensors.torch import save  # noqa: PLC0415 - only where a checkpoint is written
 
         state = self.replicas.newest.model.state_dict()
-        save_file({name: tensor.contiguous().clone() for name, tensor in state.items()}, path)
+        # As bytes and not by `save_file`, whose errors do not say what went wrong with the file.
+        path.write_bytes(save({name: tensor.contiguous().clone() for name, tensor in state.items()}))
+        return {}
 
-    def _write_optimizer(self, path: Path) -> None:
-        from safetensors.numpy import save_file  # noqa: PLC0415
+    def _write_optimizer(self, path: Path) -> dict[str, str]:
+        from safetensors.numpy import save  # noqa: PLC0415
 
         step, arrays = self.optimizer.state()
         names = {f"{index:05d}": array for index, array in enumerate(arrays)}
-        save_file(names, path, metadata={"step": str(step)})
+        path.write_bytes(save(names, metadata={"step": str(step)}))
+        return {}
 
-    def _read_optimizer(self, path: Path) -> None:
-        from safetensors import safe_open  # noqa: PLC0415
-
-        with safe_open(path, framework="numpy") as file:
-            arrays = [file.get_tensor(name) for name in sorted(file.keys())]
-            self.optimizer.load_state(int(file.metadata()["step"]), arrays)
-
-    def _table_writer(self, name: str, base: Checkpoint | None) -> Callable[[Path], None]:
+    def _table_writer(self, name: str, base: Checkpoint | None) -> Writer:
         table = self.parts.tables[name]
-        base_id = None if base is None else self._save_ids[name]
-
-        def write(path: Path) -> None:
-            self._save_ids[name] = json.loads(table.save(path, base_id))["id"]
-
-        return write
-
-
-def _copy(source: Path, target: Path) -> None:
-    shutil.copyfile(source, target)
+        base_id = None if base is None else base.manifest.files[f"tables/{name}.rows"]["id"]
+        return lambda path: {"id": json.loads(table.save(path, base_id))["id"]}

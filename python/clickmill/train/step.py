@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from clickmill.errors import DivergedError
 from clickmill.nn.dropout import seed_batch
 from clickmill.train.features import Leaf, build_features, pull_leaves
 
@@ -69,6 +70,15 @@ def batch_seed(seed: int, number: int) -> int:
     return (seed * 0x9E3779B97F4A7C15 + number * 0xBF58476D1CE4E5B9 + 1) % (1 << 63)
 
 
+def diverged(what: str, pass_number: int, batch: int) -> DivergedError:
+    """The error of a run whose numbers are no longer numbers; batches count from 0, as in the log."""
+    return DivergedError(
+        f"training has diverged: {what} at pass {pass_number}, batch {batch}",
+        hint="lower the learning rate, set `clip_norm`, or look for huge values with "
+        "`clickmill data describe`; earlier checkpoints are as they were",
+    )
+
+
 class TrainStages:
     """The stages of training; one object for a whole run, driven leg by leg between fences."""
 
@@ -94,6 +104,7 @@ class TrainStages:
         self._metrics = metrics
         self._options = options
         self._num_pulled = 0
+        self._steps_before_pass = 0
 
     def connect(
         self, next_batch: Callable[[], Batch | None], after_commit: Callable[[Pulled, float], None]
@@ -102,10 +113,11 @@ class TrainStages:
         self._next_batch = next_batch
         self._after_commit = after_commit
 
-    def begin_leg(self, step: int, pass_number: int) -> None:
+    def begin_leg(self, step: int, pass_number: int, batch: int) -> None:
         """Start from a fence: nothing is under way, all copies of the net are equal."""
         self.step = step
         self.pass_number = pass_number
+        self._steps_before_pass = step - batch
         self._num_pulled = step
         self._replicas.align()
 
@@ -151,6 +163,10 @@ class TrainStages:
         return score_B
 
     def commit(self, worker: int, pulled: Pulled, computed: Computed) -> None:
+        if not math.isfinite(computed.loss):
+            raise diverged(
+                f"the loss is {computed.loss}", self.pass_number, self.step - self._steps_before_pass
+            )
         factor = self._schedule.factor(self.step, self.pass_number)
         scale = self._clip_scale(computed)
         source, target = self._replicas.newest, self._replicas[worker]

@@ -10,21 +10,26 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from clickmill.errors import DataError
 from clickmill.train.observer import Interval, Observer, PassEnd, RunStart
+from clickmill.train.stopwatch import TimedStages
 from clickmill.train.turns import run_in_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from pathlib import Path
+    from collections.abc import Callable, Mapping, Sequence
 
     from clickmill._core import Batch
     from clickmill.metrics import MetricSet
     from clickmill.train.replica import Replicas
     from clickmill.train.schedule import Schedule
-    from clickmill.train.step import Pulled, TrainStages
+    from clickmill.train.step import Computed, Pulled, TrainStages
     from clickmill.train.stopping import EarlyStopping
+    from clickmill.train.stopwatch import Stopwatch
+    from clickmill.train.turns import Stages
+
+T = TypeVar("T")
 
 
 class BatchSource(Protocol):
@@ -68,7 +73,12 @@ class Plan:
     evict_interval: int
     max_batches: int
     """Stop a pass after so many batches; 0: at the end of the data."""
-    validation_metric: str
+    evaluate_interval: int
+    """Passes between validations; the last pass is always validated."""
+    schedule_metric: str
+    """What the learning-rate schedule looks at."""
+    stopping_metric: str
+    """What early stopping looks at."""
 
 
 class Fences(Protocol):
@@ -77,13 +87,15 @@ class Fences(Protocol):
     def save_step(self, place: Place) -> None:
         """Write a checkpoint in the middle of a pass."""
 
-    def save_pass(
-        self, place: Place, train: dict[str, float], validation: dict[str, float], *, is_last: bool
-    ) -> None:
-        """Write the checkpoint of a finished pass, if one is due."""
+    def save_pass(self, place: Place, metrics: dict[str, float], *, is_stopped: bool, is_last: bool) -> None:
+        """Write the checkpoint of a finished pass, if one is due; `metrics` empty if not measured."""
 
     def evict(self) -> dict[str, int]:
         """Evict rows by the tables' policies; rows that are left, by table."""
+
+    @property
+    def has_validation(self) -> bool:
+        """Whether there is validation data."""
 
     def validate(self) -> dict[str, float]:
         """Metrics of the validation data; empty where there is none."""
@@ -103,28 +115,26 @@ class Trainer:
     fences: Fences
     observers: Sequence[Observer]
     learning_rate: float
+    stopwatch: Stopwatch | None = None
+    """Where the time of every stage is counted, if anybody wants to know."""
     place: Place = field(default_factory=Place)
-    last_validation: dict[str, float] = field(default_factory=dict)
+    last_validation: Mapping[str, float | None] = field(default_factory=dict)
     last_train: dict[str, float] = field(default_factory=dict)
+    last_bad_lines: int = 0
     _source: BatchSource | None = None
     _leg_left: int | None = None
     _is_exhausted: bool = False
     _mark: tuple[float, int] = (0.0, 0)
 
-    def run(self, *, model: str, num_parameters: int, resumed_from: Path | None) -> None:
+    def run(self, start: RunStart) -> None:
         """Train from `place` to the end of the plan."""
-        self._tell(
-            lambda o: o.run_start(
-                RunStart(model, num_parameters, self.plan.num_workers, self.plan.passes, resumed_from)
-            )
-        )
+        self._tell(lambda o: o.run_start(start))
         while self.place.pass_number < self.plan.passes:
             should_stop = self._run_pass()
             self.place.pass_number += 1
             self.place.batch = self.place.samples = 0
             self.place.position = None
             if should_stop:
-                self._tell(lambda o: o.note("early stopping: no improvement for as many passes as allowed"))
                 break
 
     def next_batch(self) -> Batch | None:
@@ -132,7 +142,7 @@ class Trainer:
         if self._leg_left == 0:
             return None
         assert self._source is not None
-        batch = self._source.next()
+        batch = self._timed("read", self._source.next)
         if batch is None:
             self._is_exhausted = True
         elif self._leg_left is not None:
@@ -170,6 +180,11 @@ class Trainer:
             bad: dict[str, Any] = json.loads(self._source.bad_lines())
         finally:
             self._source.close()
+        if place.batch == 0:
+            raise DataError(
+                f"pass {place.pass_number} had no batch: the data has fewer samples than `batch_size`",
+                hint="make `batch_size` smaller, or keep the last batch with `keep_last: true`",
+            )
         return self._finish_pass(time.perf_counter() - started, int(bad["count"]))
 
     def _run_leg(self) -> bool:
@@ -177,8 +192,11 @@ class Trainer:
         self._leg_left = self._batches_to_fence()
         if self._leg_left == 0:
             return False
-        self.stages.begin_leg(self.place.step, self.place.pass_number)
-        run_in_turns(self.stages, self.plan.num_workers, name="train")
+        self.stages.begin_leg(self.place.step, self.place.pass_number, self.place.batch)
+        stages: Stages[Pulled, Computed] = self.stages
+        if self.stopwatch is not None:
+            stages = TimedStages(stages, self.stopwatch)
+        run_in_turns(stages, self.plan.num_workers, name="train")
         self.replicas.align()
         return not self._is_exhausted
 
@@ -193,34 +211,55 @@ class Trainer:
     def _between_legs(self) -> None:
         place = self.place
         if self.plan.evict_interval and place.batch % self.plan.evict_interval == 0:
-            self.fences.evict()
+            self._timed("evict", self.fences.evict)
         if self.plan.save_step_interval and place.batch % self.plan.save_step_interval == 0:
-            self.fences.save_step(place)
+            self._timed("save", lambda: self.fences.save_step(place))
 
     def _finish_pass(self, seconds: float, bad_lines: int) -> bool:
+        """Evict, validate, tell and save; True if training should stop."""
         place = self.place
-        rows = self.fences.evict()
+        self.last_bad_lines = bad_lines
+        rows = self._timed("evict", self.fences.evict)
+        is_end = place.pass_number + 1 == self.plan.passes
+        is_measured = is_end or (place.pass_number + 1) % self.plan.evaluate_interval == 0
         self.last_train = self.metrics.compute()
-        self.last_validation = self.fences.validate()
+        validation = self._timed("validate", self.fences.validate) if is_measured else {}
+        self.last_validation = validation
         event = PassEnd(
             place.pass_number,
             place.step,
             place.samples,
             seconds,
             self.last_train,
-            self.last_validation,
+            validation,
             bad_lines,
             rows,
         )
         self._tell(lambda o: o.pass_end(event))
-        watched = (self.last_validation or self.last_train)[self.plan.validation_metric]
-        if self.schedule.observe(watched):
+        measured = validation or ({} if self.fences.has_validation else self.last_train)
+        should_stop = bool(measured) and self._observe(measured)
+        is_last = should_stop or is_end
+        self._timed(
+            "save",
+            lambda: self.fences.save_pass(place, measured, is_stopped=should_stop, is_last=is_last),
+        )
+        if self.stopwatch is not None:
+            self.stopwatch.log(place.pass_number, place.batch)
+        return should_stop
+
+    def _observe(self, measured: dict[str, float]) -> bool:
+        """Show the metrics of a pass to schedule and early stopping; True if training should stop."""
+        place = self.place
+        if self.schedule.observe(measured[self.plan.schedule_metric]):
             factor = self.schedule.factor(place.step, place.pass_number + 1)
             self._tell(lambda o: o.note(f"learning rate lowered to {self.learning_rate * factor:g}"))
-        should_stop = self.stopping is not None and self.stopping.observe(watched)
-        is_last = should_stop or place.pass_number + 1 == self.plan.passes
-        self.fences.save_pass(place, self.last_train, self.last_validation, is_last=is_last)
-        return should_stop
+        if self.stopping is None or not self.stopping.observe(measured[self.plan.stopping_metric]):
+            return False
+        self._tell(lambda o: o.note("early stopping: no improvement for more passes than are forgiven"))
+        return True
+
+    def _timed(self, name: str, call: Callable[[], T]) -> T:
+        return call() if self.stopwatch is None else self.stopwatch.timed(name, call)()
 
     def _tell_interval(self, loss: float) -> None:
         place = self.place
@@ -238,6 +277,8 @@ class Trainer:
             samples_per_second=(place.samples - samples) / max(now - then, 1e-9),
         )
         self._tell(lambda o: o.interval(event))
+        if self.stopwatch is not None:
+            self.stopwatch.log(place.pass_number, place.batch - 1)
 
     def _tell(self, call: Callable[[Observer], None]) -> None:
         for observer in self.observers:

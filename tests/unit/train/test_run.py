@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from tests.checkpoints import fingerprint, history
 from tests.unit.train.conftest import small_config
 
 from clickmill import _core
@@ -13,25 +14,6 @@ from clickmill.errors import ConfigError, FormatError
 from clickmill.train.api import evaluate, infer, train
 from clickmill.train.checkpoint import open_checkpoint
 from clickmill.train.journal import read_journal
-
-
-def fingerprint(folder: Path) -> dict[str, object]:
-    """Everything that a checkpoint says, bit for bit: dense, optimizer, rows, metrics and position."""
-    checkpoint = open_checkpoint(folder)
-    state = checkpoint.read_json("trainer.json")
-    del state["journal_bytes"]  # the journal holds times
-    return {
-        "dense": {name: array.tobytes() for name, array in load_file(folder / "dense.safetensors").items()},
-        "optimizer": {
-            name: array.tobytes() for name, array in load_file(folder / "optimizer.safetensors").items()
-        },
-        "tables": {
-            name: _core.Table.load(checkpoint.table_files(name)).digest()
-            for name in checkpoint.manifest.tables
-        },
-        "trainer": state,
-        "metrics": checkpoint.manifest.metrics,
-    }
 
 
 @pytest.mark.parametrize("num_workers", [1, 2, 3])
@@ -83,20 +65,7 @@ def test_a_run_resumed_from_the_middle_of_a_pass_equals_one_that_was_not_stopped
     remove_after(Path("halves/steps"), "epoch_0_batch_21")
     train(small_config(*options, "runner.0.output_path=halves"), resume=True)
     assert fingerprint(Path("whole/checkpoints/1")) == fingerprint(Path("halves/checkpoints/1"))
-    lines = [
-        strip(event) for event in read_journal(Path("whole")) if event["event"] in {"interval", "pass_end"}
-    ]
-    again = [
-        strip(event) for event in read_journal(Path("halves")) if event["event"] in {"interval", "pass_end"}
-    ]
-    assert lines == again
-
-
-def strip(event):
-    """Without what depends on the clock."""
-    return {
-        key: value for key, value in event.items() if key not in {"time", "samples_per_second", "seconds"}
-    }
+    assert history(Path("whole")) == history(Path("halves"))
 
 
 def remove(folder: Path) -> None:

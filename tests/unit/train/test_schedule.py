@@ -31,23 +31,23 @@ def test_warmup_rises_to_one_and_hands_over():
 
 
 def test_plateau_falls_after_patience_and_remembers_across_a_checkpoint():
-    first = Plateau(gamma=0.1, patience=2)
+    first = Plateau(gamma=0.1, patience=1)
     assert [first.observe(metric) for metric in (0.70, 0.71, 0.71)] == [False, False, False]
-    second = Plateau(gamma=0.1, patience=2)
+    second = Plateau(gamma=0.1, patience=1)
     second.load_state(first.state())
     assert second.observe(0.70)
     assert second.factor(0, 0) == pytest.approx(0.1)
 
 
 def test_plateau_of_a_loss_falls_when_it_rises():
-    schedule = Plateau(gamma=0.5, patience=1, higher_is_better=False)
+    schedule = Plateau(gamma=0.5, patience=0, higher_is_better=False)
     assert not schedule.observe(0.5)
     assert not schedule.observe(0.4)
     assert schedule.observe(0.45)
 
 
 def test_warmup_passes_the_metric_on():
-    schedule = LinearWarmup(1, Plateau(gamma=0.5, patience=1))
+    schedule = LinearWarmup(1, Plateau(gamma=0.5, patience=0))
     schedule.observe(0.7)
     assert schedule.observe(0.6)
     assert schedule.factor(10, 0) == 0.5

@@ -1,0 +1,125 @@
+"""The checkpoints of a run: where they lie, which is the newest, which stay.
+
+A folder may hold checkpoints of an earlier run of the same name. They carry that run's id and are left
+alone: never resumed from, never counted, never removed, but for one whose name is needed again.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clickmill.errors import StorageError
+from clickmill.store import durable
+from clickmill.train.checkpoint import Checkpoint, Manifest, find_checkpoints, open_checkpoint
+from clickmill.train.pruning import prune
+
+if TYPE_CHECKING:
+    from clickmill.config import RunnerConfig
+    from clickmill.train.saving import RunState
+    from clickmill.train.trainer import Place
+
+RUN_FILE = "run.json"
+
+
+class Archive:
+    """Writes the checkpoints of one run, and finds them again."""
+
+    def __init__(self, runner: RunnerConfig, run_folder: Path, subfolder: str) -> None:
+        """`subfolder` keeps apart the phases of a runner that has several; empty for a single one."""
+        self._runner = runner
+        self._run_folder = run_folder
+        self.pass_folder = Path(runner.save_checkpoint_path or run_folder / "checkpoints")
+        self.step_folder = Path(runner.save_step_path or run_folder / "steps")
+        if runner.save_checkpoint_path:
+            self.pass_folder /= subfolder
+        if runner.save_step_path:
+            self.step_folder /= subfolder
+        self.run_id = self._read_run_id()
+        self._chain: list[Checkpoint] = []
+        """What the next difference builds on, the full checkpoint first."""
+
+    def clear_partial(self) -> None:
+        """Remove what an interrupted run left half written or half removed."""
+        for folder in {self._run_folder, self.pass_folder, self.step_folder}:
+            durable.clear_partial(folder)
+
+    def start_run(self) -> None:
+        """Begin a new run: from now on checkpoints of earlier ones are not ours."""
+        self.run_id = secrets.token_hex(8)
+        text = json.dumps({"id": self.run_id})
+        durable.replace_file(self._run_folder / RUN_FILE, text.encode())
+
+    def newest(self) -> Path | None:
+        """The checkpoint of this run with the most updates among those of passes and of steps."""
+        found = [
+            (path, manifest)
+            for folder in (self.pass_folder, self.step_folder)
+            for path, manifest in find_checkpoints(folder)
+            if self._is_ours(manifest)
+        ]
+        if not found:
+            return None
+        return max(found, key=lambda item: (item[1].step, item[1].is_pass_end))[0]
+
+    def resume_chain(self, checkpoint: Checkpoint) -> None:
+        """Go on as the run would have that wrote `checkpoint`."""
+        self._chain = [] if checkpoint.manifest.is_pass_end else checkpoint.chain()
+
+    def save_step(self, state: RunState, place: Place, metrics: dict[str, float]) -> tuple[Checkpoint, float]:
+        """Write `epoch_E_batch_B`, full or as a difference to the one before; also the seconds it took."""
+        if len(self._chain) >= self._runner.save_step_full_interval:
+            self._chain.clear()
+        base = self._chain[-1] if self._chain else None
+        folder = self.step_folder / f"epoch_{place.pass_number}_batch_{place.batch}"
+        saved = self._save(state, folder, place, is_pass_end=False, base=base, metrics=metrics)
+        self._chain.append(saved[0])
+        return saved
+
+    def save_pass(
+        self, state: RunState, place: Place, metrics: dict[str, float], *, is_stopped: bool
+    ) -> tuple[Checkpoint, float]:
+        """Write the checkpoint of the pass that has just ended; always full."""
+        is_pass_style = self._runner.save_checkpoint_style == "pass"
+        name = f"pass-{place.pass_number:05d}" if is_pass_style else f"{place.pass_number}"
+        after = replace(place, pass_number=place.pass_number + 1, batch=0, samples=0, position=None)
+        folder = self.pass_folder / name
+        saved = self._save(
+            state, folder, after, is_pass_end=True, is_stopped=is_stopped, base=None, metrics=metrics
+        )
+        self._chain.clear()
+        return saved
+
+    def prune(self, metric: str, *, higher_is_better: bool) -> None:
+        """Remove what the keep policy does not keep."""
+        policy = self._runner.save_checkpoint_keep
+        if policy is not None:
+            for folder in {self.pass_folder, self.step_folder}:
+                prune(folder, policy, self._is_ours, metric=metric, higher_is_better=higher_is_better)
+
+    def _save(self, state: RunState, folder: Path, place: Place, **options: Any) -> tuple[Checkpoint, float]:
+        try:
+            return state.save(folder, place, run_id=self.run_id, **options)
+        except OSError as error:
+            newest = self.newest()
+            stays = f"`{newest}` is whole" if newest else "there is no earlier one"
+            raise StorageError(
+                f"cannot write checkpoint `{folder}`: {error.strerror or error}; {stays}",
+                hint="mend that and go on with `--resume`",
+            ) from error
+
+    def _read_run_id(self) -> str:
+        path = self._run_folder / RUN_FILE
+        return str(json.loads(path.read_text(encoding="utf-8"))["id"]) if path.is_file() else ""
+
+    def _is_ours(self, manifest: Manifest) -> bool:
+        return manifest.run == self.run_id
+
+
+def open_newest(archive: Archive) -> Checkpoint | None:
+    """The newest checkpoint of a run, checked; None where there is none yet."""
+    newest = archive.newest()
+    return None if newest is None else open_checkpoint(newest)

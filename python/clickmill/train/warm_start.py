@@ -1,0 +1,127 @@
+"""Starting a new run from the checkpoint of another.
+
+`init_model_path` takes all: dense parameters, the state of their optimizer, rows; model and tables must be
+the same. `init_pretraining_model_path` takes parameters alone, those that fit or those that are named, and
+leaves the rest as it was made. Rows come with the state of their optimizer in both.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clickmill.errors import ConfigError
+from clickmill.schema import SchemaConfig, TableSpec
+from clickmill.train.checkpoint import open_checkpoint
+
+if TYPE_CHECKING:
+    import torch
+
+    from clickmill.config import RunnerConfig
+    from clickmill.train.checkpoint import Checkpoint
+    from clickmill.train.saving import RunState
+
+logger = logging.getLogger("clickmill.train")
+
+
+def open_origin(runner: RunnerConfig) -> Checkpoint | None:
+    """The checkpoint that a new run starts from; None where it starts from nothing."""
+    if runner.init_model_path and runner.init_pretraining_model_path:
+        raise ConfigError(
+            f"runner `{runner.name}`: give either `init_model_path` or `init_pretraining_model_path`"
+        )
+    path = runner.init_model_path or runner.init_pretraining_model_path
+    return open_checkpoint(Path(path)) if path else None
+
+
+def adopt_tables(schema: SchemaConfig, origin: Checkpoint) -> SchemaConfig:
+    """The schema with the tables as `origin` has them, where they have the same width.
+
+    The initial value of a row is a function of its table's seed; signs that `origin` never stored must go on
+    reading as it saw them.
+    """
+    stored = {
+        each["name"]: TableSpec.model_validate(each) for each in origin.read_json("schema.json")["tables"]
+    }
+    tables = tuple(
+        stored[table.name] if table.name in stored and stored[table.name].dim == table.dim else table
+        for table in schema.tables
+    )
+    return schema.model_copy(update={"tables": tables})
+
+
+def take_from(origin: Checkpoint, state: RunState, runner: RunnerConfig) -> None:
+    """Take from `origin` what the runner asks for; ConfigError where it does not fit."""
+    if runner.init_model_path:
+        _take_all(origin, state)
+    else:
+        _take_parameters(origin, state, tuple(runner.finetuning_aspect_varnames))
+    state.replicas.spread()
+    state.parts.tables.join_step(0)
+
+
+def _take_all(origin: Checkpoint, state: RunState) -> None:
+    tensors = _dense(origin)
+    model = state.replicas.newest.model
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise ConfigError(
+            f"the model of `{origin.folder}` (`{origin.manifest.model}`) is not the one of this run: {error}",
+            hint="`init_pretraining_model_path` takes what fits",
+        ) from error
+    for name in state.parts.tables:
+        if name not in origin.manifest.tables:
+            raise ConfigError(
+                f"`{origin.folder}` has no table `{name}`; it has: {', '.join(origin.manifest.tables)}",
+                hint="`init_pretraining_model_path` takes what fits",
+            )
+        state.parts.tables.load(name, origin.table_files(name))
+    try:
+        state.restore_optimizer(origin)
+    except ValueError as error:
+        raise ConfigError(
+            f"the dense optimizer of `{origin.folder}` is not the one of this run: {error}",
+            hint="`init_pretraining_model_path` takes parameters only",
+        ) from error
+
+
+def _take_parameters(origin: Checkpoint, state: RunState, wanted: tuple[str, ...]) -> None:
+    """`wanted` are names of parameters, of modules (`mlp`: all below it) or of tables; none: all that fit."""
+    tensors = _dense(origin)
+    model = state.replicas.newest.model
+    own = model.state_dict()
+    fitting = [name for name in tensors if name in own and own[name].shape == tensors[name].shape]
+    own_tables = {each["name"]: each for each in json.loads(state.parts.schema.to_json())["tables"]}
+    origin_tables = {each["name"]: each for each in origin.read_json("schema.json")["tables"]}
+    tables = [name for name in own_tables if origin_tables.get(name) == own_tables[name]]
+    for name in wanted:
+        if not any(_is_below(each, name) for each in (*fitting, *tables)):
+            raise ConfigError(
+                f"`finetuning_aspect_varnames`: nothing named `{name}` in `{origin.folder}` fits this run; "
+                f"what fits: {', '.join((*fitting, *tables)) or 'nothing'}"
+            )
+    if wanted:
+        fitting = [name for name in fitting if any(_is_below(name, each) for each in wanted)]
+        tables = [name for name in tables if name in wanted]
+    if not fitting and not tables:
+        raise ConfigError(f"nothing of `{origin.folder}` fits this run")
+    model.load_state_dict({name: tensors[name] for name in fitting}, strict=False)
+    for name in tables:
+        state.parts.tables.load(name, origin.table_files(name))
+    left = [name for name in (*own, *own_tables) if name not in fitting and name not in tables]
+    logger.info(
+        "run.pretrained path=%s taken=%d new=%s", origin.folder, len(fitting) + len(tables), ",".join(left)
+    )
+
+
+def _is_below(name: str, wanted: str) -> bool:
+    return name == wanted or name.startswith(f"{wanted}.")
+
+
+def _dense(origin: Checkpoint) -> dict[str, torch.Tensor]:
+    from safetensors.torch import load_file  # noqa: PLC0415 - only where dense parameters are read
+
+    return load_file(origin.folder / "dense.safetensors")
