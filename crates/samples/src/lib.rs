@@ -8,6 +8,7 @@ mod assemble;
 mod bad;
 mod batch;
 mod block;
+mod buffer;
 mod builder;
 mod column_statistics;
 mod config;
