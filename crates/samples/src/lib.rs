@@ -23,6 +23,7 @@ mod format;
 mod keys;
 mod number;
 mod parser;
+mod pipeline;
 mod plan;
 mod position;
 mod reader;
