@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clickmill._core import Reader, fit_schema
@@ -71,7 +72,11 @@ class DataSet:
 
     def open(self, schema: Schema, pass_number: int, position: str | None = None) -> BatchSource:
         """Training samples of a pass, from `position` on."""
-        return self._open(schema, self.files, pass_number, position, is_training=True)
+        files = list(self.files)
+        if self._shuffle_files:
+            # Seeded with a text, whose bytes Python hashes the same way in every version and process.
+            random.Random(f"{self._seed}:{pass_number}").shuffle(files)
+        return self._open(schema, files, pass_number, position, is_training=True)
 
     def open_validation(self, schema: Schema) -> BatchSource | None:
         """Validation samples in their order; None where there are none."""
