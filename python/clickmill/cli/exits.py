@@ -14,6 +14,7 @@ USAGE = 2
 DATA = 3
 DAMAGED = 4
 INTERRUPTED = 130
+TERMINATED = 143
 
 MEANINGS = {
     OK: "done",
@@ -22,6 +23,7 @@ MEANINGS = {
     DATA: "samples that cannot be read",
     DAMAGED: "a damaged file, or one of another version",
     INTERRUPTED: "interrupted",
+    TERMINATED: "terminated",
 }
 
 

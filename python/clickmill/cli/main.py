@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -104,6 +106,12 @@ app.add_typer(configs.app, name="config")
 app.add_typer(schemas.app, name="schema")
 
 
+def _terminate(number: int, _frame: FrameType | None) -> None:
+    """Leave as after an error: files are closed and threads joined, then the code of the signal is told."""
+    sys.exit(128 + number)
+
+
 def main() -> None:
     """Entry point of the `clickmill` command."""
+    signal.signal(signal.SIGTERM, _terminate)
     app(prog_name="clickmill")
