@@ -72,6 +72,10 @@ test-python: setup ## Python tests
 .PHONY: test
 test: lint test-rust test-python ## Everything that must be green before a change lands
 
+.PHONY: chaos
+chaos: setup ## Kill training runs many times over; KILLS=20 and SEED=1 can be set
+	CLICKMILL_KILLS=$(or $(KILLS),20) CLICKMILL_SEED=$(or $(SEED),1) $(BIN)/python -m pytest --timeout 3600 tests/cluster
+
 .PHONY: docs
 docs: setup ## Write the reference pages from the code
 	$(BIN)/python docs/generate.py

@@ -1,0 +1,46 @@
+"""Asked to stop, a run stops: with the code of the signal, its files closed, and ready to go on."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.checkpoints import fingerprint
+from tests.cluster.process import command, run
+from tests.cluster.test_kill_training import train, undisturbed
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_a_run_in_order_and_it_can_be_resumed(workplace, num_workers, number, code):
+    options = (f"phase.0.thread_num={num_workers}",)
+    with command(workplace, *train(*options)) as running:
+        assert running.wait_until(lambda: "epoch_0_batch_12" in running.words)
+        running.kill(number)
+        assert running.wait() == code, running.words
+        assert "Traceback" not in running.words
+        assert "Exception" not in running.words
+    journal = (workplace / "run/journal.jsonl").read_bytes()
+    assert all(json.loads(line) for line in journal.splitlines())
+    assert journal.endswith(b"\n")
+    assert [path for path in (workplace / "run").rglob(".*") if path.name != ".lock"] == []
+    run(workplace, *train(*options, resume=True)).succeed()
+    whole = undisturbed(workplace, *options)
+    assert fingerprint(workplace / "run/checkpoints/1") == fingerprint(whole / "checkpoints/1")
+
+
+def test_a_second_run_in_the_same_folder_is_refused_and_the_first_goes_on(workplace: Path):
+    with command(workplace, *train("runner.0.epochs=50")) as first:
+        assert first.wait_until(lambda: "TRAIN -->" in first.words)
+        (workplace / "other").mkdir()
+        for path in workplace.glob("*.*"):
+            (workplace / "other" / path.name).symlink_to(path)
+        folder = workplace / "run"
+        second = run(workplace / "other", *train(f"runner.0.output_path={folder}"))
+        assert second.wait() == 1
+        assert f"folder `{folder}` is in use by another run, process {first.pid}" in second.words
+        assert "hint: " in second.words
+        assert first.process.is_alive()
