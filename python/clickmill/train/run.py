@@ -212,7 +212,15 @@ class Run:
         return trainer
 
     def _open_pass(self, pass_number: int, position: str | None) -> BatchSource:
-        return self.parts.data.open(self.parts.schema, pass_number, position)
+        try:
+            return self.parts.data.open(self.parts.schema, pass_number, position)
+        except ConfigError as error:
+            if position is None:
+                raise
+            raise ConfigError(
+                f"cannot resume in the middle of pass {pass_number}: {error}",
+                hint="the files must have the names that they had, in the same order",
+            ) from error
 
     # What happens at fences.
 

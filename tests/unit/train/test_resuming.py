@@ -1,0 +1,153 @@
+"""What may change between the stop of a run and its resume, and what must not."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests.checkpoints import fingerprint, history
+from tests.unit.train.conftest import small_config
+
+from clickmill.errors import ConfigError
+from clickmill.train.api import evaluate, train
+from clickmill.train.journal import read_journal
+
+BATCH_NORM = """
+import torch
+
+from clickmill import nn
+from layers import Scale
+
+
+class Model(nn.Model):
+    def __init__(self, inputs, hyper):
+        super().__init__(inputs, hyper)
+        table = inputs.tables["embedding"]
+        width = inputs.num_dense + table.dim * len(table.slots)
+        self.normal = torch.nn.BatchNorm1d(width)
+        self.dropout = torch.nn.Dropout(0.3)
+        self.frozen = Scale(width)
+        self.out = torch.nn.Linear(width, 1)
+
+    def forward(self, batch):
+        x_BX = torch.cat([batch.dense_BF, batch.pooled["embedding"].flatten(1)], dim=1)
+        return self.out(self.frozen(self.dropout(self.normal(x_BX)))).squeeze(1)
+"""
+LAYERS = """
+import torch
+
+
+class Scale(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.factor = torch.nn.Parameter(torch.rand(width), requires_grad=False)
+
+    def forward(self, x_BX):
+        return x_BX * self.factor
+"""
+
+
+@pytest.fixture
+def own_model(workplace) -> str:
+    Path("model.py").write_text(BATCH_NORM)
+    Path("layers.py").write_text(LAYERS)
+    return "phase.0.model=model.py"
+
+
+@pytest.mark.parametrize("num_workers", [1, 2, 3])
+@pytest.mark.parametrize("model", ["model.py", "dnn"])
+def test_running_statistics_and_masks_go_on_exactly(own_model, num_workers, model):
+    """A pass of 31 batches gives the workers unequal shares of it."""
+    options = (
+        f"phase.0.model={model}",
+        f"phase.0.thread_num={num_workers}",
+        "hyper_parameters.batch_norm=true",
+        "hyper_parameters.dropout=0.2",
+        "runner.0.save_step_interval=10",
+        "runner.0.save_checkpoint_keep={last: 1, best: 0}",
+    )
+    for name in ("first", "second"):
+        train(small_config(*options, f"runner.0.output_path={name}"))
+    assert fingerprint(Path("first/checkpoints/1")) == fingerprint(Path("second/checkpoints/1"))
+    train(small_config(*options, "runner.0.epochs=1", "runner.0.output_path=halves"))
+    train(small_config(*options, "runner.0.output_path=halves"), resume=True)
+    assert fingerprint(Path("first/checkpoints/1")) == fingerprint(Path("halves/checkpoints/1"))
+    assert history(Path("first")) == history(Path("halves"))
+
+
+def test_a_finished_run_goes_on_when_it_is_given_more_passes(workplace):
+    train(small_config("runner.0.output_path=whole", "runner.0.epochs=3"))
+    train(small_config("runner.0.epochs=2"))
+    (again,) = train(small_config("runner.0.epochs=2"), resume=True)
+    assert again["step"] == 62
+    (more,) = train(small_config("runner.0.epochs=3"), resume=True)
+    assert more["step"] == 93
+    assert fingerprint(Path("whole/checkpoints/2")) == fingerprint(Path("run/checkpoints/2"))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("phase.0.model=deepfm", r"`phase\.model` was \"dnn\", is \"deepfm\""),
+        ("hyper_parameters.fc_sizes=[16]", r"`hyper_parameters\.fc_sizes` was \[16, 8\], is \[16\]"),
+        ("hyper_parameters.sparse_feature_dim=8", "`hyper_parameters.sparse_feature_dim` was 4, is 8"),
+        ("hyper_parameters.optimizer.class=SGD", "`hyper_parameters.optimizer.class`"),
+        ("hyper_parameters.sparse_feature_number=1000", r"`slots\.C1\.hash_size`"),
+        ("runner.0.seed=1", r"`runner\.seed` was 0, is 1"),
+        ("dataset.0.batch_size=50", r"`dataset\.batch_size` was 100, is 50"),
+        ("dataset.0.shuffle.rows=500", r"`dataset\.shuffle\.rows`"),
+    ],
+)
+def test_what_gives_the_state_its_meaning_must_not_change(workplace, change, words):
+    train(small_config("runner.0.epochs=1"))
+    before = fingerprint(Path("run/checkpoints/0"))
+    with pytest.raises(ConfigError, match=words) as caught:
+        train(small_config(change), resume=True)
+    assert "cannot resume from `run/checkpoints/0`" in str(caught.value)
+    assert "init_model_path: run/checkpoints/0" in str(caught.value.hint)
+    assert fingerprint(Path("run/checkpoints/0")) == before
+    assert list(read_journal(Path("run")))[-1]["event"] == "saved"
+
+
+def test_a_changed_model_file_is_refused(own_model):
+    train(small_config(own_model, "runner.0.epochs=1"))
+    Path("model.py").write_text(BATCH_NORM.replace("0.3", "0.4"))
+    with pytest.raises(ConfigError, match=r"the text of `model\.py` is not that of"):
+        train(small_config(own_model), resume=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["hyper_parameters.optimizer.learning_rate=0.001", "phase.0.thread_num=1", "runner.0.clip_norm=1"],
+)
+def test_what_changes_the_numbers_is_told_and_in_the_journal(workplace, change, caplog):
+    train(small_config("runner.0.epochs=1"))
+    (summary,) = train(small_config(change), resume=True)
+    assert summary["step"] == 62
+    key = change.partition("=")[0].replace(".0.", ".")
+    assert f"`{key}` was" in caplog.text
+    resumed = [event for event in read_journal(Path("run")) if event["event"] == "run_start"][-1]
+    assert key in resumed["changes"][0]
+
+
+def test_what_is_only_told_or_written_otherwise_changes_nothing(workplace, caplog):
+    train(small_config("runner.0.output_path=whole"))
+    train(small_config("runner.0.epochs=1"))
+    train(small_config("runner.0.print_interval=3", "dataset.0.threads=1"), resume=True)
+    assert "another configuration" not in caplog.text
+    assert fingerprint(Path("whole/checkpoints/1")) == fingerprint(Path("run/checkpoints/1"))
+
+
+def test_other_files_are_refused_by_the_reader(workplace):
+    train(small_config("runner.0.epochs=1", "runner.0.save_step_interval=10"))
+    shutil.rmtree("run/checkpoints")
+    Path("other.tsv").symlink_to("train.tsv")
+    with pytest.raises(ConfigError, match="cannot resume in the middle of pass 0.*other files"):
+        train(small_config("runner.0.save_step_interval=10", "dataset.0.data_path=other.tsv"), resume=True)
+
+
+def test_evaluation_does_not_ask_for_the_optimizer_of_the_checkpoint(workplace):
+    (summary,) = train(small_config("runner.0.epochs=1"))
+    result = evaluate(small_config("hyper_parameters.optimizer={class: SGD}"))
+    assert result["auc"] == summary["validation"]["auc"]
