@@ -146,8 +146,8 @@ def test_a_run_killed_while_it_writes_a_checkpoint_goes_on_from_the_one_before(w
 def test_a_run_killed_during_validation_validates_again(workplace):
     overrides = KINDS["a user's reader"]
     whole = undisturbed(workplace, *overrides)
-    # The second time that the reader opens the validation samples is the end of the second pass.
-    killed = run(workplace, *train(*overrides), crash=Crash("open", "test.jsonl", 2))
+    # The reader opens the validation samples to look at them, at the end of the first pass and of the second.
+    killed = run(workplace, *train(*overrides), crash=Crash("open", "test.jsonl", 3))
     assert killed.wait() == -9, killed.words
     assert {event["pass_number"] for event in history(workplace / "run") if event["event"] == "pass_end"} == {
         0

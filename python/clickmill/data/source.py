@@ -42,9 +42,13 @@ class DataSet:
         self, config: DatasetConfig, base: Path, *, seed: int = 0, shuffle_files: bool = False
     ) -> None:
         self.config = config
-        self._base = base
         self._seed = seed
         self._shuffle_files = shuffle_files
+        self._reader_class = (
+            load_reader_class(base / config.data_converter, config.reader_class_name)
+            if config.data_converter
+            else None
+        )
         files = find_files(config.data_path, base)
         validation = config.validation
         self.files = [FileRange(path) for path in files]
@@ -99,9 +103,9 @@ class DataSet:
     ) -> BatchSource:
         config = self.config
         shuffle = shuffle_config(config, self._seed) if is_training else {"kind": "none"}
-        if config.data_converter:
+        if self._reader_class is not None:
             return RecordSource(
-                load_reader_class(self._base / config.data_converter, config.reader_class_name),
+                self._reader_class,
                 [file.path for file in files],
                 schema,
                 options=config.reader_options,

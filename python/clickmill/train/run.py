@@ -116,6 +116,7 @@ class Run:
         origin = open_origin(runner) if checkpoint is None else None
         self.parts = build_parts(self.config, runner, phase, checkpoint=checkpoint, origin=origin)
         self._evaluated = _evaluated_data(self.config, runner)
+        self._check_validation()
         replace_dropout(self.parts.model)
         self.parts.model.train()
         self.replicas = Replicas(self.parts.model, phase.thread_num)
@@ -226,18 +227,19 @@ class Run:
 
     def save_step(self, place: Place) -> None:
         """Write a checkpoint in the middle of a pass."""
-        self._check_finite(place)
+        self._check_finite()
         self._tell_saved(*self.archive.save_step(self.state, place, self.state.metrics.compute()))
 
     def save_pass(self, place: Place, metrics: dict[str, float], *, is_stopped: bool, is_last: bool) -> None:
         """Write the checkpoint of a pass if its number, or the end of training, asks for one."""
-        self._check_finite(place)
+        self._check_finite()
         every = self.runner.save_checkpoint_interval
         if is_last or (every > 0 and (place.pass_number + 1) % every == 0):
             self._tell_saved(*self.archive.save_pass(self.state, place, metrics, is_stopped=is_stopped))
 
-    def _check_finite(self, place: Place) -> None:
+    def _check_finite(self) -> None:
         """A step can break the parameters with a loss that was still a number; that must not be saved."""
+        place = self.trainer.place
         if not all(np.isfinite(array).all() for array in self.replicas.newest.arrays):
             raise diverged("a dense parameter is not finite", place.pass_number, max(place.batch - 1, 0))
 
@@ -255,6 +257,7 @@ class Run:
 
     def validate(self) -> dict[str, float]:
         """Metrics of the newest model on the validation data; empty where there is none."""
+        self._check_finite()
         source = self._open_validation()
         if source is None:
             return {}
@@ -274,6 +277,15 @@ class Run:
         finally:
             source.close()
         return metrics.compute()
+
+    def _check_validation(self) -> None:
+        """Read the first validation samples: better now than after hours of training."""
+        source = self._open_validation()
+        if source is not None:
+            try:
+                source.next()
+            finally:
+                source.close()
 
     @property
     def has_validation(self) -> bool:

@@ -143,7 +143,7 @@ def test_other_files_are_refused_by_the_reader(workplace):
     train(small_config("runner.0.epochs=1", "runner.0.save_step_interval=10"))
     shutil.rmtree("run/checkpoints")
     Path("other.tsv").symlink_to("train.tsv")
-    with pytest.raises(ConfigError, match="cannot resume in the middle of pass 0.*other files"):
+    with pytest.raises(ConfigError, match=r"cannot resume in the middle of pass 0.*other files"):
         train(small_config("runner.0.save_step_interval=10", "dataset.0.data_path=other.tsv"), resume=True)
 
 
