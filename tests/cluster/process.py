@@ -22,6 +22,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 DEADLINE_SECONDS = 120
+PEAK = "peak.txt"
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,11 @@ class Command:
         assert self.process.exitcode is not None, f"still running:\n{self.words}"
         return self.process.exitcode
 
+    @property
+    def peak_bytes(self) -> int:
+        """Most memory that the command had at once; for one that was not killed."""
+        return int(self.log.with_name(PEAK).read_text())
+
     def succeed(self) -> None:
         code = self.wait()
         assert code == 0, f"exit code {code}:\n{self.words}"
@@ -125,7 +131,16 @@ def _run(
     sys.argv = ["clickmill", *arguments]
     from clickmill.cli import main
 
-    main()
+    try:
+        main()
+    finally:
+        Path(log).with_name(PEAK).write_text(f"{_peak_bytes()}")
+
+
+def _peak_bytes() -> int:
+    """Most memory that this process has had at once."""
+    words = Path("/proc/self/status").read_text().split("VmHWM:")[1].split()
+    return int(words[0]) * 1024
 
 
 def _die_at(crash: Crash) -> None:

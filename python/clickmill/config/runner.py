@@ -37,7 +37,7 @@ class KeepPolicy(Section):
     last: PositiveCount = 3
     """So many of the newest."""
     best: Count = 1
-    """So many of the best by the evaluation metric."""
+    """So many of the best, by the metric of early stopping, or of the schedule, else AUC or RMSE."""
     every_passes: Count = 0
     """Also every so many passes, for ever. 0: none."""
 
@@ -70,13 +70,13 @@ class RunnerConfig(Section):
     early_stopping: EarlyStopping | None = None
     """Absent: all passes are run."""
     clip_norm: PositiveNumber | None = None
-    """Gradients of the dense parameters are scaled down to this norm, all together."""
+    """Gradients of dense parameters and rows are scaled down, all together, to this norm."""
     progressive_validation: bool = False
     """Score each batch before it is trained on, and count those scores: for data in time order."""
     evaluate_dataset_name: str | None = None
     """Data set that is scored after each pass; the phase's `validation` where absent."""
     evaluate_interval: PositiveCount = 1
-    """Passes between evaluations."""
+    """Passes between evaluations; the last pass is always evaluated."""
     print_interval: PositiveCount = 20
     """Batches between log lines."""
     output_path: str = ""
@@ -85,11 +85,11 @@ class RunnerConfig(Section):
     """Folder for TensorBoard events. Empty: none are written."""
 
     init_model_path: str = ""
-    """Checkpoint to start from; a folder. Empty: a new model."""
+    """Checkpoint that a new run starts from: parameters, rows and optimizer state. Empty: a new model."""
     init_pretraining_model_path: str = ""
-    """Checkpoint of which only the parameters are taken, not optimizer state and position."""
+    """Checkpoint of which only what fits is taken: parameters without optimizer state, and rows."""
     finetuning_aspect_varnames: Texts = ()
-    """Names of the parameters that are taken from `init_pretraining_model_path`. Empty: all that fit."""
+    """Parameters, modules or tables that are taken from `init_pretraining_model_path`. Empty: all that fit."""
     save_checkpoint_interval: Interval = -1
     """Passes between checkpoints; the last pass is always saved. -1: the last one only."""
     save_checkpoint_path: str = ""
