@@ -52,7 +52,7 @@ impl DenseOptimizer {
         let sizes = parameters.iter().map(PyUntypedArrayMethods::len).collect();
         check_sizes("parameters", &sizes, &expected)?;
         for part in &parts {
-            let sizes = part.iter().map(PyUntypedArrayMethods::len).collect();
+            let sizes = part.iter().map(|array| array.len()).collect();
             check_sizes("gradients", &sizes, &expected)?;
         }
         let mut parameters = parameters
@@ -100,9 +100,9 @@ impl DenseOptimizer {
     #[staticmethod]
     fn square_sum(py: Python<'_>, parts: Vec<Vec<PyReadonlyArray1<'_, f32>>>) -> PyResult<f64> {
         if let Some(first) = parts.first() {
-            let expected: Vec<usize> = first.iter().map(PyUntypedArrayMethods::len).collect();
+            let expected: Vec<usize> = first.iter().map(|array| array.len()).collect();
             for part in &parts {
-                let sizes = part.iter().map(PyUntypedArrayMethods::len).collect();
+                let sizes = part.iter().map(|array| array.len()).collect();
                 check_sizes("gradients", &sizes, &expected)?;
             }
         }

@@ -64,10 +64,14 @@ class Leaf:
     def gather_gradients(self) -> None:
         """Bring the gradients of the tensors together per row, in the lookup."""
         if self.pooled_BSD is not None and self.pooled_BSD.grad is not None:
-            self.lookup.unpool_batch(self.feed.layout, self.pooled_BSD.grad.contiguous().numpy(), self.first_sample)
+            self.lookup.unpool_batch(
+                self.feed.layout, self.pooled_BSD.grad.contiguous().numpy(), self.first_sample
+            )
         for index, values_BLD in enumerate(self.sequences_BLD):
             if values_BLD.grad is not None:
-                self.lookup.unsequence_batch(self.feed.layout, index, values_BLD.grad.contiguous().numpy(), self.first_sample)
+                self.lookup.unsequence_batch(
+                    self.feed.layout, index, values_BLD.grad.contiguous().numpy(), self.first_sample
+                )
 
 
 def make_feeds(schema: Schema) -> tuple[Feed, ...]:

@@ -127,7 +127,8 @@ class Stepper:
                 update_dense()
                 following = update_rows()
             else:
-                following = crew.run([update_dense, update_rows])[1]
+                tasks: list[Callable[[], Pulled | None]] = [update_dense, update_rows]
+                following = crew.run(tasks)[1]
             self._step += 1
             after_step(pulled.batch, sum(each.loss for each in computed))
             pulled = following
@@ -168,9 +169,7 @@ class Stepper:
 
     def _update_dense(self, pulled: Pulled, computed: list[Computed], scale: float) -> None:
         rate = self._options.learning_rate * self._schedule.factor(self._step, self._pass_number)
-        self._optimizer.step(
-            self._replicas.arrays, [each.gradients for each in computed], rate, scale
-        )
+        self._optimizer.step(self._replicas.arrays, [each.gradients for each in computed], rate, scale)
         batch = pulled.batch
         labels = batch.labels[:, 0]
         self._metrics.update_parts(
