@@ -21,6 +21,8 @@ def test_a_signal_ends_a_run_in_order_and_it_can_be_resumed(workplace, num_worke
         assert running.wait_until(lambda: "epoch_0_batch_12" in running.words)
         running.kill(number)
         assert running.wait() == code, running.words
+        assert "interrupted in pass " in running.words
+        assert "`--resume` goes on from `run/" in running.words
         assert "Traceback" not in running.words
         assert "Exception" not in running.words
     journal = (workplace / "run/journal.jsonl").read_bytes()

@@ -89,7 +89,7 @@ class RunnerConfig(Section):
     init_pretraining_model_path: str = ""
     """Checkpoint of which only what fits is taken: parameters without optimizer state, and rows."""
     finetuning_aspect_varnames: Texts = ()
-    """Parameters, modules or tables that are taken from `init_pretraining_model_path`. Empty: all that fit."""
+    """Parameters, modules or tables to take from `init_pretraining_model_path`. Empty: all that fit."""
     save_checkpoint_interval: Interval = -1
     """Passes between checkpoints; the last pass is always saved. -1: the last one only."""
     save_checkpoint_path: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import logging
 from pathlib import Path
@@ -35,7 +36,7 @@ from clickmill.train.settings import (
     make_schedule,
     make_stopping,
 )
-from clickmill.train.step import StepOptions, TrainStages, diverged
+from clickmill.train.step import StepOptions, Stepper, diverged
 from clickmill.train.stopwatch import Stopwatch
 from clickmill.train.trainer import Place, Plan, Trainer
 from clickmill.train.warm_start import open_origin, take_from
@@ -78,21 +79,37 @@ class Run:
             if resume and checkpoint is None:
                 logger.info("run.fresh reason=%s", "no checkpoint to resume from")
             self._build(checkpoint)
+            # What is there now stays to the end: the collector need not look at it every few batches.
+            gc.freeze()
+            stack.callback(gc.unfreeze)
             if checkpoint is not None and self._is_finished(checkpoint):
                 logger.info("run.finished already=%s", checkpoint.folder)
                 self.trainer.last_validation = checkpoint.manifest.metrics
             else:
-                self.trainer.run(
-                    RunStart(
-                        model=self.parts.model_spec,
-                        num_parameters=sum(each.numel() for each in self.replicas.newest.parameters),
-                        num_workers=self.phase.thread_num,
-                        passes=self.runner.epochs,
-                        resumed_from=None if checkpoint is None else checkpoint.folder,
-                        changes=self._changes,
-                    )
-                )
+                self._run(checkpoint)
         return self._summary()
+
+    def _run(self, checkpoint: Checkpoint | None) -> None:
+        start = RunStart(
+            model=self.parts.model_spec,
+            num_parameters=sum(each.numel() for each in self.replicas[0].parameters),
+            num_workers=self.phase.thread_num,
+            passes=self.runner.epochs,
+            resumed_from=None if checkpoint is None else checkpoint.folder,
+            changes=self._changes,
+        )
+        try:
+            self.trainer.run(start)
+        except (KeyboardInterrupt, SystemExit):
+            place, newest = self.trainer.place, self.archive.newest()
+            origin = f"goes on from `{newest}`" if newest else "starts again, for nothing has been saved yet"
+            logger.warning(
+                "interrupted in pass %d after %d batches; `--resume` %s",
+                place.pass_number,
+                place.batch,
+                origin,
+            )
+            raise
 
     def _folders(self) -> list[Path]:
         """Every folder that no other run may write to: this run's own, and those that lie elsewhere."""
@@ -123,7 +140,7 @@ class Run:
         hyper = self.config.hyper_parameters
         optimizer = _core.DenseOptimizer(
             dense_optimizer_json(hyper.optimizer, hyper.reg),
-            [array.size for array in self.replicas.newest.arrays],
+            [array.size for array in self.replicas.arrays],
         )
         metrics = metrics_for(self.parts.model)
         plan = self._make_plan(metrics)
@@ -181,7 +198,8 @@ class Run:
     def _make_trainer(self, plan: Plan, optimizer: _core.DenseOptimizer) -> Trainer:
         runner, state = self.runner, self.state
         learning_rate = self.config.hyper_parameters.optimizer.learning_rate
-        stages = TrainStages(
+        stopwatch = Stopwatch(is_running=self.config.debug)
+        stepper = Stepper(
             tables=self.parts.tables,
             feeds=self.parts.feeds,
             replicas=self.replicas,
@@ -195,10 +213,11 @@ class Run:
                 seed=runner.seed,
                 is_progressive=runner.progressive_validation,
             ),
+            stopwatch=stopwatch,
         )
-        trainer = Trainer(
+        return Trainer(
             plan=plan,
-            stages=stages,
+            stepper=stepper,
             replicas=self.replicas,
             metrics=state.metrics,
             schedule=state.schedule,
@@ -207,10 +226,8 @@ class Run:
             fences=self,
             observers=self._observers,
             learning_rate=learning_rate,
-            stopwatch=Stopwatch() if self.config.debug else None,
+            stopwatch=stopwatch,
         )
-        stages.connect(trainer.next_batch, trainer.after_commit)
-        return trainer
 
     def _open_pass(self, pass_number: int, position: str | None) -> BatchSource:
         try:
@@ -240,7 +257,7 @@ class Run:
     def _check_finite(self) -> None:
         """A step can break the parameters with a loss that was still a number; that must not be saved."""
         place = self.trainer.place
-        if not all(np.isfinite(array).all() for array in self.replicas.newest.arrays):
+        if not all(np.isfinite(array).all() for array in self.replicas.arrays):
             raise diverged("a dense parameter is not finite", place.pass_number, max(place.batch - 1, 0))
 
     def evict(self) -> dict[str, int]:
@@ -264,7 +281,7 @@ class Run:
         metrics = metrics_for(self.parts.model)
         try:
             score_batches(
-                self.replicas.newest.model,
+                self.replicas.model,
                 self.parts.tables,
                 self.parts.feeds,
                 source.next,

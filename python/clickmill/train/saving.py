@@ -95,8 +95,8 @@ class RunState:
 
     def restore(self, checkpoint: Checkpoint) -> Place:
         """Take everything back from a checkpoint; returns where the run was."""
-        load_dense(self.replicas.newest.model, checkpoint.folder)
-        self.replicas.spread()
+        load_dense(self.replicas.model, checkpoint.folder)
+        self.replicas.copy_buffers()
         self.restore_optimizer(checkpoint)
         load_tables(self.parts.tables, checkpoint)
         self.parts.tables.join_step(checkpoint.manifest.step)
@@ -133,7 +133,7 @@ class RunState:
     def _write_dense(self, path: Path) -> dict[str, str]:
         from safetensors.torch import save  # noqa: PLC0415 - only where a checkpoint is written
 
-        state = self.replicas.newest.model.state_dict()
+        state = self.replicas.model.state_dict()
         # As bytes and not by `save_file`, whose errors do not say what went wrong with the file.
         path.write_bytes(save({name: tensor.contiguous().clone() for name, tensor in state.items()}))
         return {}

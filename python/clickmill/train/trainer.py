@@ -13,9 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from clickmill.errors import DataError
+from clickmill.train.crew import Crew
 from clickmill.train.observer import Interval, Observer, PassEnd, RunStart
-from clickmill.train.stopwatch import TimedStages
-from clickmill.train.turns import run_in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,10 +23,9 @@ if TYPE_CHECKING:
     from clickmill.metrics import MetricSet
     from clickmill.train.replica import Replicas
     from clickmill.train.schedule import Schedule
-    from clickmill.train.step import Computed, Pulled, TrainStages
+    from clickmill.train.step import Stepper
     from clickmill.train.stopping import EarlyStopping
     from clickmill.train.stopwatch import Stopwatch
-    from clickmill.train.turns import Stages
 
 T = TypeVar("T")
 
@@ -106,7 +104,7 @@ class Trainer:
     """Runs passes until the plan, or early stopping, says that it is enough."""
 
     plan: Plan
-    stages: TrainStages
+    stepper: Stepper
     replicas: Replicas
     metrics: MetricSet
     schedule: Schedule
@@ -115,8 +113,7 @@ class Trainer:
     fences: Fences
     observers: Sequence[Observer]
     learning_rate: float
-    stopwatch: Stopwatch | None = None
-    """Where the time of every stage is counted, if anybody wants to know."""
+    stopwatch: Stopwatch
     place: Place = field(default_factory=Place)
     last_validation: Mapping[str, float | None] = field(default_factory=dict)
     last_train: dict[str, float] = field(default_factory=dict)
@@ -138,7 +135,7 @@ class Trainer:
                 break
 
     def next_batch(self) -> Batch | None:
-        """The next batch of this leg: what `TrainStages` reads from."""
+        """The next batch of this leg; None at its end."""
         if self._leg_left == 0:
             return None
         assert self._source is not None
@@ -149,17 +146,17 @@ class Trainer:
             self._leg_left -= 1
         return batch
 
-    def after_commit(self, pulled: Pulled, loss: float) -> None:
-        """Count a committed batch and tell the observers."""
+    def after_step(self, batch: Batch, loss: float) -> None:
+        """Count a batch that has been trained on and tell the observers."""
         assert self._source is not None
         place = self.place
         place.batch += 1
         place.step += 1
-        place.samples += pulled.batch.num_rows
-        place.position = pulled.batch.position
+        place.samples += batch.num_rows
+        place.position = batch.position
         done, _ = self._source.progress()
         for observer in self.observers:
-            observer.advance(pulled.batch.num_rows, done)
+            observer.advance(batch.num_rows, done)
         if self.plan.print_interval and (place.batch - 1) % self.plan.print_interval == 0:
             self._tell_interval(loss)
 
@@ -192,12 +189,17 @@ class Trainer:
         self._leg_left = self._batches_to_fence()
         if self._leg_left == 0:
             return False
-        self.stages.begin_leg(self.place.step, self.place.pass_number, self.place.batch)
-        stages: Stages[Pulled, Computed] = self.stages
-        if self.stopwatch is not None:
-            stages = TimedStages(stages, self.stopwatch)
-        run_in_turns(stages, self.plan.num_workers, name="train")
-        self.replicas.align()
+        place = self.place
+        with Crew(self.plan.num_workers) as crew:
+            self.stepper.run(
+                crew,
+                self.next_batch,
+                self.after_step,
+                step=place.step,
+                pass_number=place.pass_number,
+                batch=place.batch,
+            )
+        self.replicas.average_buffers()
         return not self._is_exhausted
 
     def _batches_to_fence(self) -> int | None:
@@ -243,8 +245,7 @@ class Trainer:
             "save",
             lambda: self.fences.save_pass(place, measured, is_stopped=should_stop, is_last=is_last),
         )
-        if self.stopwatch is not None:
-            self.stopwatch.log(place.pass_number, place.batch)
+        self.stopwatch.log(place.pass_number, place.batch)
         return should_stop
 
     def _observe(self, measured: dict[str, float]) -> bool:
@@ -259,7 +260,8 @@ class Trainer:
         return True
 
     def _timed(self, name: str, call: Callable[[], T]) -> T:
-        return call() if self.stopwatch is None else self.stopwatch.timed(name, call)()
+        with self.stopwatch.measure(name):
+            return call()
 
     def _tell_interval(self, loss: float) -> None:
         place = self.place
@@ -277,8 +279,7 @@ class Trainer:
             samples_per_second=(place.samples - samples) / max(now - then, 1e-9),
         )
         self._tell(lambda o: o.interval(event))
-        if self.stopwatch is not None:
-            self.stopwatch.log(place.pass_number, place.batch - 1)
+        self.stopwatch.log(place.pass_number, place.batch - 1)
 
     def _tell(self, call: Callable[[Observer], None]) -> None:
         for observer in self.observers:

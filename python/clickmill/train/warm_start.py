@@ -58,13 +58,13 @@ def take_from(origin: Checkpoint, state: RunState, runner: RunnerConfig) -> None
         _take_all(origin, state)
     else:
         _take_parameters(origin, state, tuple(runner.finetuning_aspect_varnames))
-    state.replicas.spread()
+    state.replicas.copy_buffers()
     state.parts.tables.join_step(0)
 
 
 def _take_all(origin: Checkpoint, state: RunState) -> None:
     tensors = _dense(origin)
-    model = state.replicas.newest.model
+    model = state.replicas.model
     try:
         model.load_state_dict(tensors)
     except RuntimeError as error:
@@ -91,7 +91,7 @@ def _take_all(origin: Checkpoint, state: RunState) -> None:
 def _take_parameters(origin: Checkpoint, state: RunState, wanted: tuple[str, ...]) -> None:
     """`wanted` are names of parameters, of modules (`mlp`: all below it) or of tables; none: all that fit."""
     tensors = _dense(origin)
-    model = state.replicas.newest.model
+    model = state.replicas.model
     own = model.state_dict()
     fitting = [name for name in tensors if name in own and own[name].shape == tensors[name].shape]
     own_tables = {each["name"]: each for each in json.loads(state.parts.schema.to_json())["tables"]}

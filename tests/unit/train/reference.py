@@ -1,7 +1,7 @@
 """Training as a page of plain PyTorch does it: one dense matrix of all rows, torch's own optimizers.
 
 Batches, initial values and the model's forward come from clickmill; lookups, pooling, gradients of rows,
-updates, delays and clipping do not.
+updates and clipping do not.
 
 B samples, S pooled slots, L sequence length, D row width, R distinct signs of all batches.
 """
@@ -146,30 +146,26 @@ class Reference:
         self,
         make_optimizer: Optimizer,
         *,
-        delay: int = 0,
         clip_norm: float | None = None,
         factors: Sequence[float] | None = None,
     ) -> tuple[list[float], Tensors, list[torch.Tensor]]:
         """Losses, parameters after the last update, and scores of each batch before its update.
 
-        Batch i is computed on the parameters after update i - 1 - `delay`. `factors` are those of a
-        learning-rate schedule.
+        `factors` are those of a learning-rate schedule.
         """
         names = list(self.start)
         parameters = [self.start[name].clone().requires_grad_() for name in names]
         optimizer = make_optimizer(parameters)
         rate = optimizer.param_groups[0]["lr"]
-        history = [[value.detach().clone() for value in parameters]]
         losses = []
         scores = []
         for number, batch in enumerate(self.batches):
-            leaves = [value.clone().requires_grad_() for value in history[max(number - delay, 0)]]
-            logit_B = self.logits(batch, dict(zip(names, leaves, strict=True)))
+            logit_B = self.logits(batch, dict(zip(names, parameters, strict=True)))
             weight_B = None if batch.weights is None else torch.tensor(batch.weights)
             loss = torch.nn.functional.binary_cross_entropy_with_logits(
                 logit_B, torch.tensor(batch.labels[:, 0]), weight_B
             )
-            gradients = torch.autograd.grad(loss, leaves, allow_unused=True)
+            gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
             for parameter, gradient in zip(parameters, gradients, strict=True):
                 parameter.grad = torch.zeros_like(parameter) if gradient is None else gradient
             if clip_norm is not None:
@@ -179,10 +175,9 @@ class Reference:
                     each.grad *= min(1.0, clip_norm / float(norm))
             optimizer.param_groups[0]["lr"] = rate * (1.0 if factors is None else factors[number])
             optimizer.step()
-            history.append([value.detach().clone() for value in parameters])
             losses.append(loss.item())
             scores.append(torch.sigmoid(logit_B.detach()))
-        return losses, dict(zip(names, history[-1], strict=True)), scores
+        return losses, {name: value.detach() for name, value in zip(names, parameters, strict=True)}, scores
 
 
 def trained(run: Path, signs: Any) -> tuple[list[float], Tensors]:

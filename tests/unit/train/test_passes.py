@@ -98,7 +98,7 @@ def test_debug_tells_the_time_of_every_stage_and_changes_no_number(workplace, ca
     train(small_config("runner.0.output_path=plain"))
     assert "stages pass" not in caplog.text
     train(small_config("debug=true", "runner.0.save_step_interval=10"))
-    for stage in ("read", "pull", "compute", "commit", "evict", "validate", "save"):
+    for stage in ("read", "pull", "compute", "update_dense", "update_rows", "evict", "validate", "save"):
         assert f" {stage}=" in caplog.text
     train(small_config("runner.0.output_path=again", "runner.0.save_step_interval=10"))
     assert fingerprint(Path("run/checkpoints/1")) == fingerprint(Path("again/checkpoints/1"))
