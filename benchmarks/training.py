@@ -32,7 +32,9 @@ def peers(train_rows: int, test_rows: int) -> list[Peer]:
         Peer("clickmill_bf16", "clickmill", "clickmill_local.py", (*raw, "--precision", "bf16")),
         Peer("paddle_as_shipped", "paddle", "paddle_dataset.py", ready),
         Peer("paddle_loader", "paddle", "paddle_loader.py", (*ready, "--workers", "1"), TUNED),
+        # With one thread the worker has a core of its own; two threads spin where they have to share.
         Peer("torch_loop", "clickmill", "torch_loop.py", ready, RAISED_MALLOC),
+        Peer("torch_loop_2_threads", "clickmill", "torch_loop.py", (*ready, "--threads", "2"), RAISED_MALLOC),
     ]
 
 

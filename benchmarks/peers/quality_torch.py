@@ -38,7 +38,11 @@ def linear(inputs: int, outputs: int) -> nn.Linear:
 
 def train(network: Network, data: RealData, hyper: HyperParameters) -> None:
     groups = [
-        {"params": network.embedding.parameters(), "weight_decay": hyper.embedding_l2},
+        {
+            "params": network.embedding.parameters(),
+            "lr": hyper.embedding_learning_rate,
+            "weight_decay": hyper.embedding_l2,
+        },
         {"params": network.dense.parameters()},
     ]
     optimizer = torch.optim.Adam(groups, lr=hyper.learning_rate, fused=True)

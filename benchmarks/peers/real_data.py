@@ -93,7 +93,7 @@ def avazu(folder: Path) -> RealData:
 
 
 def movielens(folder: Path) -> RealData:
-    """Ratings with the fields of user and movie; a rating of 4 or 5 is a click; last 10 % by time held out."""
+    """Ratings with the fields of user and movie; 4 or 5 stars are a click; last 10 % by time held out."""
 
     def read(name: str) -> list[list[str]]:
         with (folder / "movielens_1m" / name).open(encoding="latin-1") as file:

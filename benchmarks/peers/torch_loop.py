@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, required=True)
     parser.add_argument("--batch-size", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()

@@ -13,7 +13,13 @@ use crate::errors;
 /// leaves no file behind and is raised here.
 #[pyfunction]
 #[pyo3(signature = (config_json, progress = None))]
-pub(crate) fn synth(py: Python<'_>, config_json: &str, progress: Option<Py<PyAny>>) -> PyResult<String> {
+pub(crate) fn synth(
+    py: Python<'_>,
+    config_json: &str,
+    progress: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    // Without the interpreter's lifetime, so that it can be called from the detached part.
+    let progress = progress.map(|callable| callable.clone().unbind());
     let config = Config::from_json(config_json).map_err(|error| errors::synth(py, error))?;
     let mut raised: Option<PyErr> = None;
     let result = py.detach(|| {

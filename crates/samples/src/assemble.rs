@@ -135,20 +135,23 @@ impl Assembler {
             emitted: 0,
             ..end
         };
-        for (place, &row) in order.iter().enumerate().skip(window.skip) {
-            let row = row as usize;
-            self.builder.append(&window.rows, row..row + 1);
-            if self.builder.num_rows() == self.batch_size {
-                let position = if place + 1 == order.len() {
+        let mut place = window.skip;
+        while place < order.len() {
+            let room = self.batch_size - self.builder.num_rows();
+            let stop = order.len().min(place + room);
+            self.builder.gather(&window.rows, &order[place..stop]);
+            if stop - place == room {
+                let position = if stop == order.len() {
                     next_start.clone()
                 } else {
                     Position {
-                        emitted: place as u64 + 1,
+                        emitted: stop as u64,
                         ..window.start.clone()
                     }
                 };
                 give(sink, self.builder.finish(position))?;
             }
+            place = stop;
         }
         window.rows.clear();
         window.skip = 0;

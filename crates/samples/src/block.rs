@@ -4,6 +4,7 @@ use std::path::Path;
 
 use crate::Error;
 use crate::bad::Fault;
+use crate::buffer::Buffer;
 use crate::format::too_long;
 use crate::parser::LineFault;
 use crate::rows::Rows;
@@ -23,7 +24,7 @@ pub(crate) struct Block {
     pub(crate) offset: u64,
     /// Byte behind the block in the unit's text.
     pub(crate) end: u64,
-    pub(crate) data: Vec<u8>,
+    pub(crate) data: Buffer,
     /// Bytes at the start of `data` that are a header line, and no sample.
     pub(crate) header_bytes: usize,
     /// Bytes of the unit's file read so far.
@@ -43,7 +44,7 @@ pub(crate) struct Cutter<'a> {
     stream: Stream,
     unit: Unit,
     /// Bytes that were read but belong to the next block.
-    carry: Vec<u8>,
+    carry: Buffer,
     /// Byte of `carry[0]` in the text.
     offset: u64,
     max_line_bytes: usize,
@@ -74,7 +75,7 @@ impl<'a> Cutter<'a> {
             path: &file.path,
             stream: Stream::open(&file.path, file.compression, start)?,
             unit,
-            carry: Vec::new(),
+            carry: Buffer::default(),
             offset: start,
             max_line_bytes,
             is_at_end: false,
@@ -103,7 +104,7 @@ impl<'a> Cutter<'a> {
     }
 
     /// Fills `data` with whole lines; only the last line of a file may lack its end.
-    pub(crate) fn next(&mut self, data: &mut Vec<u8>) -> Result<Cut, Error> {
+    pub(crate) fn next(&mut self, data: &mut Buffer) -> Result<Cut, Error> {
         data.clear();
         if self.unit.end.is_some_and(|end| self.offset >= end) {
             return Ok(Cut::End);
@@ -146,17 +147,13 @@ impl<'a> Cutter<'a> {
     }
 
     /// Reads until `data` has `target` bytes or the text ends.
-    fn fill(&mut self, data: &mut Vec<u8>, target: usize) -> Result<(), Error> {
-        let mut length = data.len();
-        if length < target && !self.is_at_end {
-            data.resize(target, 0);
-        }
-        while length < target && !self.is_at_end {
-            let count = self.read(&mut data[length..target], length as u64)?;
-            length += count;
+    fn fill(&mut self, data: &mut Buffer, target: usize) -> Result<(), Error> {
+        while data.len() < target && !self.is_at_end {
+            let ahead = data.len() as u64;
+            let count = self.read(data.room(target), ahead)?;
+            data.advance(count);
             self.is_at_end = count == 0;
         }
-        data.truncate(length);
         Ok(())
     }
 

@@ -11,13 +11,20 @@ pub(crate) struct BatchBuilder {
     shape: Shape,
     batch: Batch,
     dedups: Vec<Dedup>,
+    /// Signs of gathered rows on their way to deduplication.
+    gathered: Vec<u64>,
 }
 
 impl BatchBuilder {
     pub(crate) fn new(shape: Shape) -> Self {
         let dedups = shape.slots.iter().map(|_| Dedup::new()).collect();
         let batch = empty(&shape, None);
-        Self { shape, batch, dedups }
+        Self {
+            shape,
+            batch,
+            dedups,
+            gathered: Vec::new(),
+        }
     }
 
     pub(crate) fn num_rows(&self) -> usize {
@@ -55,6 +62,42 @@ impl BatchBuilder {
                 &mut group.unique,
                 &mut group.inverse,
             );
+        }
+    }
+
+    /// Appends single rows in the order given; their signs are gathered first and deduplicated at once.
+    pub(crate) fn gather(&mut self, rows: &Rows, order: &[u32]) {
+        let (shape, batch) = (&self.shape, &mut self.batch);
+        let order = || order.iter().map(|&row| row as usize);
+        batch.num_rows += order().len();
+        for row in order() {
+            let dense = row * shape.num_dense..(row + 1) * shape.num_dense;
+            batch.dense.extend_from_slice(&rows.dense[dense]);
+            let labels = row * shape.num_labels..(row + 1) * shape.num_labels;
+            batch.labels.extend_from_slice(&rows.labels[labels]);
+        }
+        if shape.has_weight {
+            batch.weights.extend(order().map(|row| rows.weights[row]));
+        }
+        if shape.has_group_key {
+            batch.group_keys.extend(order().map(|row| rows.group_keys[row]));
+        }
+        for ((group, from), dedup) in batch.groups.iter_mut().zip(&rows.groups).zip(&mut self.dedups) {
+            self.gathered.clear();
+            let base = group.inverse.len();
+            for row in order() {
+                let cells = row * group.num_slots..(row + 1) * group.num_slots;
+                let (first, last) = (from.offsets[cells.start], from.offsets[cells.end]);
+                let start = (base + self.gathered.len()) as u32;
+                group.offsets.extend(
+                    from.offsets[cells.start + 1..=cells.end]
+                        .iter()
+                        .map(|&offset| offset - first + start),
+                );
+                self.gathered
+                    .extend_from_slice(&from.signs[first as usize..last as usize]);
+            }
+            dedup.push(&self.gathered, &mut group.unique, &mut group.inverse);
         }
     }
 

@@ -1,8 +1,9 @@
 //! What is known of one raw column: how often, how many, how large.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
-use clickmill_types::sign;
+use clickmill_types::sign::{self, Sign};
 use serde::Serialize;
 
 use crate::fit::Moments;
@@ -58,38 +59,66 @@ pub(crate) struct ColumnStatistics {
 /// Counts of values: all of them while they are few, then those that keep coming (Misra–Gries).
 #[derive(Default)]
 struct Counts {
-    of: HashMap<Vec<u8>, u64>,
+    of: HashMap<Sign, Count, BuildHasherDefault<AsIs>>,
     /// What a kept value may have been counted too little.
     lost: u64,
 }
 
+struct Count {
+    value: Vec<u8>,
+    times: u64,
+}
+
+/// Signs are spread already: hashing them again would only cost time.
+#[derive(Default)]
+struct AsIs(u64);
+
+impl Hasher for AsIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = sign::sign(bytes, 0);
+    }
+
+    fn write_u64(&mut self, sign: u64) {
+        self.0 = sign;
+    }
+}
+
 impl Counts {
-    fn add(&mut self, value: &[u8]) {
-        if let Some(count) = self.of.get_mut(value) {
-            *count += 1;
+    fn add(&mut self, sign: Sign, value: &[u8]) {
+        if let Some(count) = self.of.get_mut(&sign) {
+            count.times += 1;
             return;
         }
         if self.of.len() >= MOST_EXACT {
             // Everything loses as much as half of the values have at most: room without a sort.
-            let mut counts: Vec<u64> = self.of.values().copied().collect();
+            let mut counts: Vec<u64> = self.of.values().map(|count| count.times).collect();
             let middle = counts.len() / 2;
             let (_, &mut median, _) = counts.select_nth_unstable(middle);
             self.lost += median;
             self.of.retain(|_, count| {
-                *count = count.saturating_sub(median);
-                *count > 0
+                count.times = count.times.saturating_sub(median);
+                count.times > 0
             });
         }
-        self.of.insert(value.to_vec(), 1);
+        let count = Count {
+            value: value.to_vec(),
+            times: 1,
+        };
+        self.of.insert(sign, count);
     }
 }
 
 impl ColumnStatistics {
     pub(crate) fn add(&mut self, value: &[u8]) {
         self.num_values += 1;
-        self.counts.add(value);
-        self.register(sign::sign(value, 0));
-        if let Ok(value) = number::parse(value) {
+        let sign = sign::sign(value, 0);
+        self.counts.add(sign, value);
+        self.register(sign);
+        if let Some(value) = number::parse_if_any(value) {
             let value = f64::from(value);
             if self.moments.count == 0 {
                 (self.min, self.max) = (value, value);
@@ -130,11 +159,11 @@ impl ColumnStatistics {
     pub(crate) fn report(&self, name: &str, rows: u64) -> ColumnReport {
         let is_exact = self.counts.lost == 0;
         let share = |count: u64| count as f64 / self.num_values.max(1) as f64;
-        let mut frequent: Vec<(&Vec<u8>, u64)> = self
+        let mut frequent: Vec<(&[u8], u64)> = self
             .counts
             .of
-            .iter()
-            .map(|(value, &count)| (value, count))
+            .values()
+            .map(|count| (count.value.as_slice(), count.times))
             .collect();
         frequent.sort_unstable_by(|left, right| right.1.cmp(&left.1).then(left.0.cmp(right.0)));
         frequent.truncate(MOST_FREQUENT);

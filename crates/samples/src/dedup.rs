@@ -47,7 +47,7 @@ impl Dedup {
             }
             // One more than ever counts: a sign is written whether it is new or not.
             if unique.len() <= num_unique + AHEAD {
-                unique.resize(num_unique + num_unique / 2 + 4 * AHEAD, 0);
+                unique.resize(num_unique + 4 * AHEAD, 0);
             }
             let mut places = [0usize; AHEAD];
             for (place, &sign) in places.iter_mut().zip(chunk) {
@@ -55,8 +55,8 @@ impl Dedup {
                 prefetch(&self.entries, *place);
             }
             for ((&place, &sign), out) in places.iter().zip(chunk).zip(out) {
-                *out = self.find(place, sign, num_unique as u32, unique);
                 unique[num_unique] = sign;
+                *out = self.find(place, sign, num_unique as u32, unique);
                 num_unique += usize::from(*out == num_unique as u32);
             }
         }
@@ -70,23 +70,17 @@ impl Dedup {
         ((sign ^ (sign >> 32)).wrapping_mul(SPREAD) >> self.shift) as usize
     }
 
-    /// Position of a sign, which is `next` where it is new.
+    /// Position of a sign, which is `next` where it is new; `unique[next]` holds the sign already.
     ///
-    /// New or known is a coin toss that no branch predictor wins: both ways write the entry, and only a
-    /// collision branches.
+    /// New or known is a coin toss that no branch predictor wins. `EMPTY` is the largest position, so that
+    /// the lesser of entry and `next` is the candidate either way, and only a collision branches.
     #[inline]
-    #[expect(
-        clippy::needless_bitwise_bool,
-        reason = "the lazy operator would be the branch that is to be avoided"
-    )]
     fn find(&mut self, mut place: usize, sign: u64, next: u32, unique: &[u64]) -> u32 {
         let mask = self.entries.len() - 1;
         loop {
             let entry = &mut self.entries[place & mask];
-            let is_new = *entry == EMPTY;
-            let known = std::hint::select_unpredictable(is_new, 0, *entry);
-            if is_new | (unique[known as usize] == sign) {
-                let position = std::hint::select_unpredictable(is_new, next, known);
+            let position = (*entry).min(next);
+            if unique[position as usize] == sign {
                 *entry = position;
                 return position;
             }

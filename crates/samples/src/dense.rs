@@ -68,12 +68,10 @@ impl Dense {
         if self.width == 1 && self.separator.is_none() {
             let element = match fields.first(self.column) {
                 Some(cursor) => {
-                    let value = fields.value(cursor);
-                    if value.bytes.is_empty() {
-                        self.default
-                    } else {
-                        let number = number::parse_with_head(value.bytes, fields.head(cursor));
-                        self.transformed(number, value.at, 0)?
+                    let (value, head) = fields.value_and_head(cursor);
+                    match number::small_integer(value.bytes.len(), head) {
+                        Some(number) => self.transformed(number, value.at, 0)?,
+                        None => self.element(value, 0)?,
                     }
                 }
                 None => self.default,
@@ -139,19 +137,18 @@ impl Dense {
         Ok(())
     }
 
-    #[inline]
     fn element(&self, value: Value<'_>, index: usize) -> Result<f32, Fault> {
         if value.bytes.is_empty() {
             return Ok(self.default);
         }
-        self.transformed(number::parse(value.bytes), value.at, index)
+        let number = number::parse(value.bytes).map_err(|reason| self.fault(value.at as usize, &reason))?;
+        self.transformed(number, value.at, index)
     }
 
     #[inline]
-    fn transformed(&self, number: Result<f32, String>, at: u32, index: usize) -> Result<f32, Fault> {
-        let number = number.map_err(|reason| self.fault(at as usize, &reason))?;
+    fn transformed(&self, number: f32, at: u32, index: usize) -> Result<f32, Fault> {
         let made = match &self.rule {
-            Rule::Identity => number,
+            Rule::Identity => return Ok(number),
             Rule::Scale(pairs) => {
                 let (shift, scale) = pairs[index];
                 (number - shift) / scale

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::Error;
 use crate::bad::{BadLine, BadLines, Fault};
 use crate::block::{Cut, Cutter};
+use crate::buffer::Buffer;
 use crate::column_statistics::{ColumnReport, ColumnStatistics};
 use crate::config::ReaderConfig;
 use crate::fields::Fields;
@@ -113,7 +114,7 @@ fn walk(
     census: &mut Census,
     bad_lines: &mut BadLines,
 ) -> Result<u64, Error> {
-    let mut data = Vec::new();
+    let mut data = Buffer::default();
     let mut bytes = 0;
     for unit in &units.order {
         let file = &units.files[unit.file];

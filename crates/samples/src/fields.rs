@@ -18,15 +18,21 @@ pub(crate) trait Fields {
     fn next(&self, cursor: Self::Cursor) -> Option<Self::Cursor>;
     fn value(&self, cursor: Self::Cursor) -> Value<'_>;
 
-    /// The first eight bytes of a value, little-endian; those behind its end may be anything.
+    /// A value and its first eight bytes, little-endian; those behind its end may be anything.
     #[inline]
-    fn head(&self, cursor: Self::Cursor) -> u64 {
-        let bytes = self.value(cursor).bytes;
-        let mut head = [0; 8];
-        let length = bytes.len().min(8);
-        head[..length].copy_from_slice(&bytes[..length]);
-        u64::from_le_bytes(head)
+    fn value_and_head(&self, cursor: Self::Cursor) -> (Value<'_>, u64) {
+        let value = self.value(cursor);
+        (value, head(value.bytes))
     }
+}
+
+/// The first eight bytes, little-endian, with zeros where there are fewer.
+fn head(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .take(8)
+        .rev()
+        .fold(0, |head, &byte| head << 8 | u64::from(byte))
 }
 
 /// Where the bytes of a cell lie.
@@ -211,14 +217,17 @@ impl Fields for SplitView<'_> {
     }
 
     #[inline]
-    fn head(&self, cursor: u32) -> u64 {
-        let from = self.bounds(cursor).0 as usize;
-        match self.block.get(from..from + 8) {
-            Some(bytes) => u64::from_le_bytes(bytes.try_into().expect("a slice of eight bytes")),
-            None => self.block[from..]
-                .iter()
-                .rev()
-                .fold(0, |head, &byte| head << 8 | u64::from(byte)),
-        }
+    fn value_and_head(&self, cursor: u32) -> (Value<'_>, u64) {
+        let (from, to) = self.bounds(cursor);
+        let rest = &self.block[from as usize..];
+        let value = Value {
+            bytes: &rest[..(to - from) as usize],
+            at: from - self.marks[0].wrapping_add(1),
+        };
+        let head = match rest.first_chunk() {
+            Some(bytes) => u64::from_le_bytes(*bytes),
+            None => head(rest),
+        };
+        (value, head)
     }
 }

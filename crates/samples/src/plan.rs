@@ -188,7 +188,7 @@ impl Plan {
                     let row = &mut rows.groups[*group as usize];
                     let start = row.signs.len() as u32;
                     row.signs.extend(slots.iter().map(|slot| slot.sign(fields)));
-                    row.offsets.extend(start + 1..=start + slots.len() as u32);
+                    row.offsets.extend(start + 1..start + 1 + slots.len() as u32);
                 }
                 Step::Sparse { group, sparse } => {
                     let row = &mut rows.groups[*group as usize];

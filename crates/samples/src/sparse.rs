@@ -1,7 +1,7 @@
 //! From the raw values of a sparse slot to its signs.
 
 use clickmill_types::schema::{Keep, Missing, SignKind, SparseSlot, SparseTransform};
-use clickmill_types::sign::{Sign, sign};
+use clickmill_types::sign::{Sign, Signer, sign};
 
 use crate::bad::{Fault, shown};
 use crate::fields::{Fields, Value};
@@ -11,7 +11,7 @@ use crate::number;
 pub(crate) struct Sparse {
     name: String,
     column: u32,
-    seed: u64,
+    signer: Signer,
     rule: Rule,
     hash_size: Option<u64>,
     separator: Separator,
@@ -46,7 +46,7 @@ enum Separator {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainHash {
     column: u32,
-    seed: u64,
+    signer: Signer,
     missing: Sign,
 }
 
@@ -54,7 +54,7 @@ impl PlainHash {
     #[inline]
     pub(crate) fn sign<F: Fields>(&self, fields: &F) -> Sign {
         match fields.first(self.column).map(|cursor| fields.value(cursor).bytes) {
-            Some(bytes) if !bytes.is_empty() => sign(bytes, self.seed),
+            Some(bytes) if !bytes.is_empty() => self.signer.sign(bytes),
             _ => self.missing,
         }
     }
@@ -84,7 +84,7 @@ impl Sparse {
         Self {
             name: slot.name.clone(),
             column,
-            seed,
+            signer: Signer::new(seed),
             rule,
             hash_size: slot.hash_size,
             separator,
@@ -107,7 +107,7 @@ impl Sparse {
         let missing = self.missing.filter(|_| is_plain)?;
         Some(PlainHash {
             column: self.column,
-            seed: self.seed,
+            signer: self.signer,
             missing,
         })
     }
@@ -186,7 +186,7 @@ impl Sparse {
             number::parse(value).map_err(|reason| Fault::new(at, format!("slot `{}`: {reason}", self.name)))
         };
         let made = match &self.rule {
-            Rule::Hash => sign(value, self.seed),
+            Rule::Hash => self.signer.sign(value),
             Rule::Value => number::parse_u64(value).ok_or_else(|| {
                 let reason = format!(
                     "slot `{}`: {} is not a sign: a decimal number from 0 to 2^64 - 1",
@@ -199,7 +199,7 @@ impl Sparse {
                 let number = number()?;
                 return Ok(signs[boundaries.partition_point(|&boundary| boundary <= number)]);
             }
-            Rule::LogSquare => sign(log_square(number()?).to_string().as_bytes(), self.seed),
+            Rule::LogSquare => self.signer.sign(log_square(number()?).to_string().as_bytes()),
         };
         Ok(self.hash_size.map_or(made, |size| made % size))
     }

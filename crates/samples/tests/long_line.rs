@@ -29,7 +29,7 @@ fn a_line_of_100_megabytes_is_skipped_without_being_held() {
     encoder.write_all(b"1 2\n").expect("the file takes bytes");
     for _ in 0..100 {
         encoder
-            .write_all(&[b'x'; 1_000_000])
+            .write_all(&vec![b'x'; 1_000_000])
             .expect("the file takes bytes");
     }
     encoder.write_all(b"\n3 4\n").expect("the file takes bytes");

@@ -43,14 +43,15 @@ def find_files(patterns: Sequence[str], base: Path) -> list[Path]:
         if path.is_dir():
             found = sorted(entry for entry in path.iterdir() if entry.is_file())
         else:
-            found = sorted(
-                Path(name) for name in glob.glob(str(path), recursive=True) if Path(name).is_file()
-            )
+            # `glob`, not `Path.glob`: the pattern may be absolute and may go up.
+            names = glob.glob(str(path), recursive=True)  # noqa: PTH207
+            found = sorted(Path(name) for name in names if Path(name).is_file())
         found = [entry for entry in found if not entry.name.startswith((".", "_"))]
         if not found:
             what = "folder is empty" if path.is_dir() else "no such file, folder or pattern"
             raise DataError(
-                f"`{path}`: {what}", hint="check `data_path` of the data set; it is relative to the config"
+                f"`{path}`: {what}",
+                hint="check `data_path` of the data set; relative paths start at the current folder",
             )
         files.extend(found)
     return files

@@ -25,7 +25,7 @@ except ImportError as error:
     ) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Generator, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -65,7 +65,7 @@ class ParquetSource:
         self._num_read = num_read(position)
         if self._num_read > sum(self._rows):
             raise DataError(
-                f"the Parquet files have {sum(self._rows)} rows, the checkpoint was written after {self._num_read}",
+                f"the files have {sum(self._rows)} rows, the checkpoint was written after {self._num_read}",
                 hint="the data has changed since; start a new run",
             )
         self._chunks = self._read(self._batcher.columns(), self._num_read)
@@ -97,7 +97,7 @@ class ParquetSource:
         """Close the file that is being read."""
         self._chunks.close()
 
-    def _read(self, wanted: list[str], skip: int) -> Iterator[pa.RecordBatch]:
+    def _read(self, wanted: list[str], skip: int) -> Generator[pa.RecordBatch]:
         for path, rows in zip(self._files, self._rows, strict=True):
             if skip >= rows:
                 skip -= rows

@@ -67,7 +67,7 @@ class RecordSource:
         position: str | None,
     ) -> None:
         self._name = reader_class.__name__
-        self._records: Iterator[Mapping[str, Any]] = iter(_make(reader_class, files, options))
+        self._records: Iterator[dict[str, Any]] = iter(_make(reader_class, files, options))
         config = {
             "batch_size": batch_size,
             "keep_last": keep_last,
@@ -121,9 +121,9 @@ def num_read(position: str | None) -> int:
 
 def _make(
     reader_class: type[Any], files: Sequence[Path], options: Mapping[str, Any]
-) -> Iterable[Mapping[str, Any]]:
+) -> Iterable[dict[str, Any]]:
     """Call the class with as many of (files, options) as it takes."""
     count = len(inspect.signature(reader_class).parameters)
     arguments = ([str(path) for path in files], dict(options))[:count]
-    made: Iterable[Mapping[str, Any]] = reader_class(*arguments)
+    made: Iterable[dict[str, Any]] = reader_class(*arguments)
     return made

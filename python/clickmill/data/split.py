@@ -8,7 +8,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +17,7 @@ from clickmill.store import durable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 _GZIP_MAGIC = b"\x1f\x8b"
 

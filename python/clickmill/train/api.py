@@ -63,7 +63,8 @@ def infer(
 ) -> dict[str, Any]:
     """Write one score a line to `out`, in the order of the samples; the file appears when it is whole."""
     runner, phase = _only_phase(config)
-    return _infer(config, runner, phase, out, checkpoint or _newest(config, runner, phase), dataset)
+    folder = checkpoint or _newest(config, runner, phase)
+    return _write_all(_Scorer(config, runner, phase, folder, dataset), out)
 
 
 class _Scorer:
@@ -73,6 +74,7 @@ class _Scorer:
         self, config: Config, runner: RunnerConfig, phase: PhaseConfig, folder: Path, dataset: str | None
     ) -> None:
         _prepare_process(phase.thread_num)
+        self.folder = folder
         checkpoint = open_checkpoint(folder)
         if dataset is not None:
             phase = phase.model_copy(update={"dataset_name": config.dataset_named(dataset).name})
@@ -114,16 +116,14 @@ def _infer_phase(config: Config, runner: RunnerConfig, phase: PhaseConfig) -> di
     out = Path(runner.runner_result_dump_path or f"runs/{runner.name}/scores.txt")
     if not runner.init_model_path:
         raise ConfigError(f"runner `{runner.name}`: class `infer` needs `init_model_path`, a checkpoint")
-    return _infer(config, runner, phase, out, Path(runner.init_model_path), phase.dataset_name)
+    scorer = _Scorer(config, runner, phase, Path(runner.init_model_path), phase.dataset_name)
+    return _write_all(scorer, out)
 
 
-def _infer(
-    config: Config, runner: RunnerConfig, phase: PhaseConfig, out: Path, folder: Path, dataset: str | None
-) -> dict[str, Any]:
-    scorer = _Scorer(config, runner, phase, folder, dataset)
+def _write_all(scorer: _Scorer, out: Path) -> dict[str, Any]:
     with durable.new_file(out) as file:
         num_samples = scorer.score(lambda _batch, scores: _write_scores(file, scores))
-    return {"checkpoint": str(folder), "samples": num_samples, "scores": str(out)}
+    return {"checkpoint": str(scorer.folder), "samples": num_samples, "scores": str(out)}
 
 
 def _write_scores(file: IO[bytes], scores: Scores) -> None:

@@ -38,9 +38,7 @@ def chart(title: str, lines: Sequence[Line], *, x_label: str) -> str:
     body = [f'<text class="title" x="{_LEFT}" y="18">{escape(title)}</text>', _legend(lines)]
     body += [_x_tick(scale, tick) for tick in x_ticks]
     body += [_y_tick(scale, tick) for tick in y_ticks]
-    body.append(
-        f'<text class="label" x="{WIDTH - _RIGHT}" y="{HEIGHT - 4}" text-anchor="end">{escape(x_label)}</text>'
-    )
+    body.append(f'<text x="{WIDTH - _RIGHT}" y="{HEIGHT - 4}" text-anchor="end">{escape(x_label)}</text>')
     body += [_curve(scale, line, COLOURS[index % len(COLOURS)]) for index, line in enumerate(lines)]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '

@@ -18,7 +18,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import DataError, FormatError
@@ -26,6 +25,7 @@ from clickmill.store import durable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
 MANIFEST = "checkpoint.json"
 VERSION = 1

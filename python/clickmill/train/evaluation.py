@@ -36,6 +36,7 @@ class _ScoreStages:
         model: Model,
         tables: TableSet,
         feeds: tuple[Feed, ...],
+        *,
         precision: str,
         next_batch: Callable[[], Batch | None],
         take: Callable[[Batch, Scores], None],
@@ -85,7 +86,9 @@ def score_batches(
     model.eval()
     try:
         run_in_turns(
-            _ScoreStages(model, tables, feeds, precision, next_batch, take), num_workers, name="score"
+            _ScoreStages(model, tables, feeds, precision=precision, next_batch=next_batch, take=take),
+            num_workers,
+            name="score",
         )
     finally:
         model.train(was_training)

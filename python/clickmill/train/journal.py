@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from clickmill.errors import DataError, FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 FILE_NAME = "journal.jsonl"
 

@@ -96,7 +96,7 @@ class TensorBoardObserver(Observer):
         except ImportError as error:
             raise MissingExtra(
                 "TensorBoard export needs the package `tensorboard`",
-                hint="install it with `pip install 'clickmill[tensorboard]'`, or leave out `tensorboard_path`",
+                hint="run `pip install 'clickmill[tensorboard]'`, or leave out `tensorboard_path`",
             ) from error
         self._writer = SummaryWriter(str(folder))
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from html import escape
+from importlib.resources import files
+from string import Template
 from typing import TYPE_CHECKING, Any
 
 from clickmill.store import durable
@@ -12,26 +14,7 @@ from clickmill.train.journal import read_journal
 if TYPE_CHECKING:
     from pathlib import Path
 
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width,initial-scale=1">
-<title>{title}</title><style>
-:root{{color-scheme:light dark;--line:#ddd;--soft:#666;--card:#f6f7f9;--page:#fff;--text:#1c1c1c}}
-@media(prefers-color-scheme:dark){{:root{{--line:#3a3a3a;--soft:#a0a0a0;--card:#222428;--page:#17181b;--text:#eaeaea}}}}
-body{{font:15px/1.5 system-ui,sans-serif;margin:2rem auto;max-width:1520px;padding:0 1.5rem;background:var(--page);color:var(--text)}}
-h1{{font-size:1.5rem;margin:0 0 .2rem}}h2{{font-size:1.1rem;margin:2rem 0 .6rem}}p.soft{{color:var(--soft);margin:0 0 1.2rem}}
-.cards{{display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:.8rem}}
-.card{{background:var(--card);border-radius:8px;padding:.7rem .9rem}}.card b{{display:block;font-size:1.35rem}}
-.card span{{color:var(--soft);font-size:.85rem}}
-.charts{{display:grid;grid-template-columns:repeat(auto-fit,minmax(480px,1fr));gap:1rem;margin-top:1.2rem}}
-.charts figure{{margin:0;border:1px solid var(--line);border-radius:8px;padding:.6rem}}
-table{{border-collapse:collapse;font-variant-numeric:tabular-nums}}
-th,td{{padding:.3rem .8rem;border-bottom:1px solid var(--line);text-align:right}}th:first-child,td:first-child{{text-align:left}}
-</style></head><body>
-<h1>{title}</h1><p class="soft">{subtitle}</p>
-<div class="cards">{cards}</div><div class="charts">{charts}</div>
-<h2>Passes</h2>{passes}{notes}
-</body></html>
-"""
+_PAGE = Template(files("clickmill.train").joinpath("report.html").read_text(encoding="utf-8"))
 
 
 def write_report(run_folder: Path, out: Path | None = None) -> Path:
@@ -57,7 +40,7 @@ def render(events: list[dict[str, Any]], name: str) -> str:
         f"model {start.get('model', '?')}, {start.get('num_parameters', 0):,} dense parameters, "
         f"{start.get('num_workers', 1)} workers"
     )
-    return _PAGE.format(
+    return _PAGE.substitute(
         title=escape(f"Run {name}"),
         subtitle=escape(subtitle),
         cards="".join(_cards(events, ends)),
@@ -153,7 +136,8 @@ def _pass_table(ends: list[dict[str, Any]]) -> str:
         if has_validation:
             cells += [_cell(end["validation"].get(name)) for name in names]
         rows.append(f"<tr><td>{end['pass_number']}</td><td>{end['seconds']:.1f}</td>{''.join(cells)}</tr>")
-    return f'<div style="overflow-x:auto"><table><tr><th>pass</th><th>seconds</th>{head}</tr>{"".join(rows)}</table></div>'
+    table = f"<table><tr><th>pass</th><th>seconds</th>{head}</tr>{''.join(rows)}</table>"
+    return f'<div class="wide">{table}</div>'
 
 
 def _cell(value: float | None) -> str:

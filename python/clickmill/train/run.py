@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -131,7 +130,6 @@ class Run:
     def _make_trainer(self, optimizer: _core.DenseOptimizer) -> Trainer:
         runner, state = self.runner, self.state
         learning_rate = self.config.hyper_parameters.optimizer.learning_rate
-        trainer: Trainer
         stages = TrainStages(
             tables=self.parts.tables,
             feeds=self.parts.feeds,
@@ -146,8 +144,6 @@ class Run:
                 seed=runner.seed,
                 is_progressive=runner.progressive_validation,
             ),
-            next_batch=lambda: trainer.next_batch(),
-            after_commit=lambda pulled, loss: trainer.after_commit(pulled, loss),
         )
         trainer = Trainer(
             plan=Plan(
@@ -169,6 +165,7 @@ class Run:
             observers=self._observers,
             learning_rate=learning_rate,
         )
+        stages.connect(trainer.next_batch, trainer.after_commit)
         return trainer
 
     def _open_pass(self, pass_number: int, position: str | None) -> BatchSource:
@@ -299,7 +296,7 @@ def _prepare_process(num_workers: int) -> None:
     torch.set_num_threads(1)
     if num_workers > 1:
         # The first of each of these imports modules; two workers doing so at once would race.
-        torch.zeros(1, requires_grad=True).sum().backward()
+        torch.zeros(1, requires_grad=True).sum().backward()  # type: ignore[no-untyped-call]
 
 
 def _watched_metric(runner: RunnerConfig, metrics: MetricSet) -> str:

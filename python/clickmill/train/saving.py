@@ -59,7 +59,7 @@ class RunState:
         base: Checkpoint | None,
         metrics: dict[str, float],
     ) -> tuple[Checkpoint, float]:
-        """Write a checkpoint; with `base`, tables as a difference to it. Returns it and the seconds it took."""
+        """Write a checkpoint; with `base`, tables as a difference to it. Returns it and its seconds."""
         started = time.perf_counter()
         manifest = Manifest(
             version=VERSION,
@@ -85,7 +85,7 @@ class RunState:
             writers[f"tables/{name}.rows"] = self._table_writer(name, base)
         own = Path(self.parts.model_spec)
         if own.suffix == ".py":
-            writers["model.py"] = lambda path: shutil.copyfile(own, path) and None
+            writers["model.py"] = lambda path: _copy(own, path)
         checkpoint = write_checkpoint(folder, manifest, texts=texts, writers=writers)
         return checkpoint, time.perf_counter() - started
 
@@ -148,3 +148,7 @@ class RunState:
             self._save_ids[name] = json.loads(table.save(path, base_id))["id"]
 
         return write
+
+
+def _copy(source: Path, target: Path) -> None:
+    shutil.copyfile(source, target)

@@ -67,7 +67,7 @@ def dense_optimizer_json(optimizer: DenseOptimizer, l2: float) -> str:
 def table_optimizer(
     name: str, hyper: HyperParameters, suggested: Mapping[str, Any] | None
 ) -> SparseOptimizer:
-    """The table's own optimizer, else the one for all tables if it was named, else what the model suggests."""
+    """The table's own optimizer, else a named one for all tables, else what the model suggests."""
     overrides = hyper.tables.get(name)
     if overrides is not None and overrides.optimizer is not None:
         return overrides.optimizer

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from clickmill._core import Batch, DenseOptimizer, Lookup
     from clickmill.metrics import MetricSet
+    from clickmill.nn import Features, Model
     from clickmill.ps.tables import TableSet
     from clickmill.train.features import Feed
     from clickmill.train.replica import Replicas
@@ -81,8 +82,6 @@ class TrainStages:
         schedule: Schedule,
         metrics: MetricSet,
         options: StepOptions,
-        next_batch: Callable[[], Batch | None],
-        after_commit: Callable[[Pulled, float], None],
     ) -> None:
         self.step = 0
         """Updates committed since the start of the run."""
@@ -94,9 +93,14 @@ class TrainStages:
         self._schedule = schedule
         self._metrics = metrics
         self._options = options
+        self._num_pulled = 0
+
+    def connect(
+        self, next_batch: Callable[[], Batch | None], after_commit: Callable[[Pulled, float], None]
+    ) -> None:
+        """Say where batches come from, and who hears of each that is committed with its loss."""
         self._next_batch = next_batch
         self._after_commit = after_commit
-        self._num_pulled = 0
 
     def begin_leg(self, step: int, pass_number: int) -> None:
         """Start from a fence: nothing is under way, all copies of the net are equal."""
@@ -129,14 +133,14 @@ class TrainStages:
             logit_B = model(features)
         logit_B = logit_B.float()
         loss = model.loss(logit_B, label_B, weight_B)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         if score_B is None:
             score_B = model.predict(logit_B.detach())
         for leaf in leaves:
             leaf.gather_gradients()
         return Computed(loss.item(), score_B.numpy(), replica.take_gradients(), leaves)
 
-    def _score(self, model: torch.nn.Module, features: object) -> torch.Tensor:
+    def _score(self, model: Model, features: Features) -> torch.Tensor:
         model.eval()
         with (
             torch.no_grad(),

@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from tests.unit.train.conftest import small_config
 
 from clickmill import _core
 from clickmill.errors import ConfigError, FormatError
 from clickmill.train.api import evaluate, infer, train
 from clickmill.train.checkpoint import open_checkpoint
 from clickmill.train.journal import read_journal
-from tests.unit.train.conftest import small_config
 
 
 def fingerprint(folder: Path) -> dict[str, object]:

@@ -61,6 +61,9 @@ fn any_text() -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec(piece, 0..12).prop_map(|pieces| pieces.concat())
 }
 
+/// A line of a format with a label, a number and a sign.
+type Line = fn(u8, i32, u64) -> String;
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
@@ -88,7 +91,6 @@ proptest! {
     #[test]
     fn numbers_come_through_every_format_as_written(values in proptest::collection::vec((0u8..2, -1000i32..1000, 0u64..u64::MAX), 1..20)) {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        type Line = fn(u8, i32, u64) -> String;
         let cases: [(Value, &str, Line); 5] = [
             (json!({"kind": "slots"}), "", |y, n, v| format!("v:{v} y:{y} n:{n}\n")),
             (json!({"kind": "csv"}), "y,n,v\n", |y, n, v| format!("{y},\"{n}\",{v}\n")),

@@ -180,9 +180,11 @@ fn bad_lines_over_the_limit_stop_after_the_batches_before_them() {
 
 #[test]
 fn only_the_first_bad_lines_are_described_all_are_counted() {
-    let text: String = (0..50).map(|row| format!("bad\n1 {row} a\n")).collect();
+    let text: Vec<u8> = (0..50)
+        .flat_map(|row| format!("bad\n1 {row} a\n").into_bytes())
+        .collect();
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = write(folder.path(), "data", text.as_bytes());
+    let path = write(folder.path(), "data", &text);
     let config = config(&[path], &format(), &json!({"max_bad_lines": null}));
     let mut reader = Reader::open(&schema(&slots()), &config, None).expect("opens");
     let mut count = 0;

@@ -33,10 +33,10 @@ fn add(batcher: &mut RecordBatcher, row: u32) {
 #[test]
 fn records_equal_the_same_values_as_text() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let text: String = (0..10)
-        .map(|row| format!("y:{} n:{row} s:v{row} s:w\n", row % 2))
+    let text: Vec<u8> = (0..10)
+        .flat_map(|row| format!("y:{} n:{row} s:v{row} s:w\n", row % 2).into_bytes())
         .collect();
-    let path = write(folder.path(), "data", text.as_bytes());
+    let path = write(folder.path(), "data", &text);
     for shuffle in [
         json!({"kind": "none"}),
         json!({"kind": "buffer", "rows": 4, "seed": 1}),
