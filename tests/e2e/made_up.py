@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pathlib import Path
 
-AVAZU_COLUMNS = (
-    "id,click,hour,C1,banner_pos,site_id,site_domain,site_category,app_id,app_domain,app_category,"
-    "device_id,device_ip,device_model,device_type,device_conn_type,C14,C15,C16,C17,C18,C19,C20,C21"
-).split(",")
+_CATEGORIES = (
+    *("C1", "banner_pos", "site_id", "site_domain", "site_category", "app_id", "app_domain", "app_category"),
+    *("device_id", "device_ip", "device_model", "device_type", "device_conn_type"),
+    *(f"C{number}" for number in range(14, 22)),
+)
+AVAZU_COLUMNS = ("id", "click", "hour", *_CATEGORIES)
 GENRES = ("Action", "Animation", "Children's", "Comedy", "Drama", "Musical", "Sci-Fi", "Thriller")
 AGES = (1, 18, 25, 35, 45, 50, 56)
 
@@ -24,7 +26,7 @@ AGES = (1, 18, 25, 35, 45, 50, 56)
 def write_avazu(path: Path, *, rows: int = 4000, seed: int = 0) -> Path:
     """A CSV in the order of time; whether an ad is clicked depends on its site and its `C14`."""
     draw = random.Random(seed)
-    sizes = dict.fromkeys(AVAZU_COLUMNS[3:], 5) | {"device_ip": 300, "device_model": 50}
+    sizes = dict.fromkeys(_CATEGORIES, 5) | {"device_ip": 300, "device_model": 50}
     sites = [draw.gauss(0.0, 1.5) for _ in range(20)]
     ads = [draw.gauss(0.0, 1.5) for _ in range(15)]
     lines = [",".join(AVAZU_COLUMNS)]
@@ -64,10 +66,10 @@ def write_movielens(folder: Path, *, users: int = 120, movies: int = 60, seed: i
             stars = min(5, max(1, round(3.4 + liking + draw.gauss(0.0, 0.4))))
             seconds += draw.randrange(1, 100_000)
             rating_lines.append(f"{user}::{movie + 1}::{stars}::{seconds}")
-    movie_lines = [
-        f"{movie + 1}::Le Café No. {movie + 1} (19{movie % 90 + 10})::{'|'.join(GENRES[kind] for kind in kinds[movie])}"
-        for movie in range(movies)
-    ]
+    movie_lines = []
+    for movie, chosen in enumerate(kinds):
+        names = "|".join(GENRES[kind] for kind in chosen)
+        movie_lines.append(f"{movie + 1}::Le Café No. {movie + 1} (19{movie % 90 + 10})::{names}")
     for name, lines in (("users", user_lines), ("movies", movie_lines), ("ratings", rating_lines)):
         (folder / f"{name}.dat").write_text("\n".join(lines) + "\n", encoding="latin-1")
     return folder
