@@ -122,19 +122,19 @@ class DenseOptimizer:
     def __new__(cls, /, config_json: str, sizes: SupportsGetItem[int, SupportsIndex]) -> DenseOptimizer: ...
     def load_state(self, /, step: SupportsIndex, states: SupportsGetItem[int, Incomplete]) -> None: ...
     @staticmethod
-    def square_sum(gradients: SupportsGetItem[int, Incomplete]) -> float:
+    def square_sum(parts: SupportsGetItem[int, SupportsGetItem[int, Incomplete]]) -> float:
         """
-        Sum of the squares of all gradients: its root is the norm that clipping needs.
+        Sum of the squares of the gradients, each summed over the parts: its root is the norm.
         """
     def state(self, /) -> tuple[int, list[Incomplete]]:
         """
         Steps made, and the state arrays: for each parameter its kinds of state, in order.
         """
-    def step(self, /, params: SupportsGetItem[int, Incomplete], sources: SupportsGetItem[int, Incomplete], gradients: SupportsGetItem[int, Incomplete], learning_rate: SupportsFloat | SupportsIndex, scale: SupportsFloat | SupportsIndex = 1.0) -> None:
+    def step(self, /, parameters: SupportsGetItem[int, Incomplete], parts: SupportsGetItem[int, SupportsGetItem[int, Incomplete]], learning_rate: SupportsFloat | SupportsIndex, scale: SupportsFloat | SupportsIndex = 1.0) -> None:
         """
-        Writes each parameter of `sources`, moved by its gradient times `scale`, to `params`.
+        Moves each parameter in place by the sum of its gradients over the parts of a batch, times `scale`.
 
-        `params[i]` and `sources[i]` may be the same array; they must not overlap otherwise.
+        `parts` has for each part of the batch a list of gradients, one for each parameter.
         """
 
 @final
@@ -235,7 +235,7 @@ class Lookup:
         """
         Pools rows to `out` [B,P,D]; `slots` has (position in the group, "sum" | "mean" | "max") for each P.
         """
-    def pool_batch(self, /, layout: GroupLayout, out: Incomplete) -> None:
+    def pool_batch(self, /, layout: GroupLayout, out: Incomplete, first_sample: SupportsIndex = 0) -> None:
         """
         Pools the rows of the batch to `out` [B,P,D], in the order of `layout.pooled`.
         """
@@ -243,7 +243,7 @@ class Lookup:
         """
         Writes the rows of one slot to `out` [B,L,D], zeros behind the last, and their number to `lengths` [B].
         """
-    def sequence_batch(self, /, layout: GroupLayout, index: SupportsIndex, out: Incomplete, lengths: Incomplete) -> None:
+    def sequence_batch(self, /, layout: GroupLayout, index: SupportsIndex, out: Incomplete, lengths: Incomplete, first_sample: SupportsIndex = 0) -> None:
         """
         Writes the rows of sequence `index` of the layout to `out` [B,L,D], and their number to `lengths` [B].
         """
@@ -251,7 +251,7 @@ class Lookup:
         """
         Adds the gradients [B,P,D] of what `pool` gave.
         """
-    def unpool_batch(self, /, layout: GroupLayout, gradients: Incomplete) -> None:
+    def unpool_batch(self, /, layout: GroupLayout, gradients: Incomplete, first_sample: SupportsIndex = 0) -> None:
         """
         Adds the gradients [B,P,D] of what `pool_batch` gave.
         """
@@ -259,7 +259,7 @@ class Lookup:
         """
         Adds the gradients [B,L,D] of what `sequence` gave.
         """
-    def unsequence_batch(self, /, layout: GroupLayout, index: SupportsIndex, gradients: Incomplete) -> None:
+    def unsequence_batch(self, /, layout: GroupLayout, index: SupportsIndex, gradients: Incomplete, first_sample: SupportsIndex = 0) -> None:
         """
         Adds the gradients [B,L,D] of what `sequence_batch` gave.
         """

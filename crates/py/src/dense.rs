@@ -1,5 +1,10 @@
 //! Optimizers of dense parameters, as Python sees them: lists of flat arrays.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "arguments from Python arrive by value"
+)]
+
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clickmill_table::dense::{DenseRule, square_sum};
@@ -31,66 +36,39 @@ impl DenseOptimizer {
         })
     }
 
-    /// Writes each parameter of `sources`, moved by its gradient times `scale`, to `params`.
+    /// Moves each parameter in place by the sum of its gradients over the parts of a batch, times `scale`.
     ///
-    /// `params[i]` and `sources[i]` may be the same array; they must not overlap otherwise.
-    #[pyo3(signature = (params, sources, gradients, learning_rate, scale = 1.0))]
+    /// `parts` has for each part of the batch a list of gradients, one for each parameter.
+    #[pyo3(signature = (parameters, parts, learning_rate, scale = 1.0))]
     fn step(
         &self,
         py: Python<'_>,
-        params: Vec<Bound<'_, PyArray1<f32>>>,
-        sources: Vec<Bound<'_, PyArray1<f32>>>,
-        gradients: Vec<PyReadonlyArray1<'_, f32>>,
+        parameters: Vec<Bound<'_, PyArray1<f32>>>,
+        parts: Vec<Vec<PyReadonlyArray1<'_, f32>>>,
         learning_rate: f32,
         scale: f32,
     ) -> PyResult<()> {
         let expected = self.lock().sizes().to_vec();
-        for (what, sizes) in [
-            (
-                "params",
-                params.iter().map(PyUntypedArrayMethods::len).collect::<Vec<_>>(),
-            ),
-            (
-                "sources",
-                sources.iter().map(PyUntypedArrayMethods::len).collect(),
-            ),
-            ("gradients", gradients.iter().map(|array| array.len()).collect()),
-        ] {
-            if sizes != expected {
-                return Err(PyValueError::new_err(format!(
-                    "{what} have sizes {sizes:?}, the optimizer was made for {expected:?}"
-                )));
-            }
+        let sizes = parameters.iter().map(PyUntypedArrayMethods::len).collect();
+        check_sizes("parameters", &sizes, &expected)?;
+        for part in &parts {
+            let sizes = part.iter().map(|array| array.len()).collect();
+            check_sizes("gradients", &sizes, &expected)?;
         }
-        let is_same = |(param, source): (&Bound<'_, PyArray1<f32>>, &Bound<'_, PyArray1<f32>>)| {
-            param.data() == source.data()
-        };
-        let in_place: Vec<bool> = params.iter().zip(&sources).map(is_same).collect();
-        let mut params = params
+        let mut parameters = parameters
             .iter()
             .map(|array| Ok(array.try_readwrite()?))
             .collect::<PyResult<Vec<PyReadwriteArray1<'_, f32>>>>()?;
-        let sources = sources
-            .iter()
-            .zip(&in_place)
-            .map(|(array, &same)| {
-                if same {
-                    Ok(None)
-                } else {
-                    Ok(Some(array.try_readonly()?))
-                }
-            })
-            .collect::<PyResult<Vec<Option<PyReadonlyArray1<'_, f32>>>>>()?;
-        let mut work = Vec::with_capacity(params.len());
-        for ((param, source), gradient) in params.iter_mut().zip(&sources).zip(&gradients) {
-            let source = source.as_ref().map(|source| source.as_slice()).transpose()?;
-            work.push((param.as_slice_mut()?, source, gradient.as_slice()?));
+        let by_parameter = transpose(&parts)?;
+        let mut work = Vec::with_capacity(parameters.len());
+        for (parameter, gradients) in parameters.iter_mut().zip(by_parameter) {
+            work.push((parameter.as_slice_mut()?, gradients));
         }
         py.detach(|| {
             let mut inner = self.lock();
             let step = inner.begin(learning_rate, scale)?;
-            for (number, (param, source, gradient)) in work.into_iter().enumerate() {
-                inner.update(step, number, param, source, gradient)?;
+            for (number, (parameter, gradients)) in work.into_iter().enumerate() {
+                inner.update(step, number, parameter, &gradients)?;
             }
             Ok(())
         })
@@ -118,13 +96,37 @@ impl DenseOptimizer {
             .map_err(|error| errors::table(py, &error))
     }
 
-    /// Sum of the squares of all gradients: its root is the norm that clipping needs.
+    /// Sum of the squares of the gradients, each summed over the parts: its root is the norm.
     #[staticmethod]
-    fn square_sum(py: Python<'_>, gradients: Vec<PyReadonlyArray1<'_, f32>>) -> PyResult<f64> {
-        let slices = gradients
-            .iter()
-            .map(|array| Ok(array.as_slice()?))
-            .collect::<PyResult<Vec<_>>>()?;
-        Ok(py.detach(|| slices.into_iter().map(square_sum).sum()))
+    fn square_sum(py: Python<'_>, parts: Vec<Vec<PyReadonlyArray1<'_, f32>>>) -> PyResult<f64> {
+        if let Some(first) = parts.first() {
+            let expected: Vec<usize> = first.iter().map(|array| array.len()).collect();
+            for part in &parts {
+                let sizes = part.iter().map(|array| array.len()).collect();
+                check_sizes("gradients", &sizes, &expected)?;
+            }
+        }
+        let by_parameter = transpose(&parts)?;
+        Ok(py.detach(|| by_parameter.iter().map(|parts| square_sum(parts)).sum()))
     }
+}
+
+fn check_sizes(what: &str, found: &Vec<usize>, expected: &Vec<usize>) -> PyResult<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!(
+        "{what} have sizes {found:?}, expected {expected:?}"
+    )))
+}
+
+/// From a list of gradients for each part to a list of parts for each parameter.
+fn transpose<'a>(parts: &'a [Vec<PyReadonlyArray1<'_, f32>>]) -> PyResult<Vec<Vec<&'a [f32]>>> {
+    let num_parameters = parts.first().map_or(0, Vec::len);
+    (0..num_parameters)
+        .map(|number| {
+            let slices = parts.iter().map(|part| Ok(part[number].as_slice()?));
+            slices.collect::<PyResult<Vec<_>>>()
+        })
+        .collect()
 }

@@ -4,6 +4,11 @@
 //! `offsets` [B*S+1] and `inverse` [N] are those of a batch's sign group. A call may cover only some
 //! samples, from `first_sample` on: as many as its array has.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "arguments from Python arrive by value"
+)]
+
 use std::sync::Arc;
 
 use clickmill_table::{Occurrences, PooledSlot};
@@ -256,34 +261,39 @@ impl Lookup {
     }
 
     /// Pools the rows of the batch to `out` [B,P,D], in the order of `layout.pooled`.
+    #[pyo3(signature = (layout, out, first_sample = 0))]
     fn pool_batch(
         &self,
         py: Python<'_>,
         layout: &GroupLayout,
         mut out: PyReadwriteArray3<'_, f32>,
+        first_sample: usize,
     ) -> PyResult<()> {
         self.check_slots(out.shape(), layout.plan.pooled.len())?;
         let out = out.as_slice_mut()?;
         self.with_batch(py, |lookup, occurrences| {
-            lookup.pool(occurrences, 0, &layout.plan.pooled, out)
+            lookup.pool(occurrences, first_sample, &layout.plan.pooled, out)
         })
     }
 
     /// Adds the gradients [B,P,D] of what `pool_batch` gave.
+    #[pyo3(signature = (layout, gradients, first_sample = 0))]
     fn unpool_batch(
         &self,
         py: Python<'_>,
         layout: &GroupLayout,
         gradients: PyReadonlyArray3<'_, f32>,
+        first_sample: usize,
     ) -> PyResult<()> {
         self.check_slots(gradients.shape(), layout.plan.pooled.len())?;
         let gradients = gradients.as_slice()?;
         self.with_batch(py, |lookup, occurrences| {
-            lookup.unpool(occurrences, 0, &layout.plan.pooled, gradients)
+            lookup.unpool(occurrences, first_sample, &layout.plan.pooled, gradients)
         })
     }
 
     /// Writes the rows of sequence `index` of the layout to `out` [B,L,D], and their number to `lengths` [B].
+    #[pyo3(signature = (layout, index, out, lengths, first_sample = 0))]
     fn sequence_batch(
         &self,
         py: Python<'_>,
@@ -291,28 +301,31 @@ impl Lookup {
         index: usize,
         mut out: PyReadwriteArray3<'_, f32>,
         mut lengths: PyReadwriteArray1<'_, i64>,
+        first_sample: usize,
     ) -> PyResult<()> {
         check_width(out.shape()[2], self.inner.dim())?;
         let position = layout.sequence(index)?;
         let (out, lengths) = (out.as_slice_mut()?, lengths.as_slice_mut()?);
         self.with_batch(py, |lookup, occurrences| {
-            lookup.sequence(occurrences, 0, position, out, lengths)
+            lookup.sequence(occurrences, first_sample, position, out, lengths)
         })
     }
 
     /// Adds the gradients [B,L,D] of what `sequence_batch` gave.
+    #[pyo3(signature = (layout, index, gradients, first_sample = 0))]
     fn unsequence_batch(
         &self,
         py: Python<'_>,
         layout: &GroupLayout,
         index: usize,
         gradients: PyReadonlyArray3<'_, f32>,
+        first_sample: usize,
     ) -> PyResult<()> {
         check_width(gradients.shape()[2], self.inner.dim())?;
         let (position, num_samples) = (layout.sequence(index)?, gradients.shape()[0]);
         let gradients = gradients.as_slice()?;
         self.with_batch(py, |lookup, occurrences| {
-            lookup.unsequence(occurrences, 0, position, num_samples, gradients)
+            lookup.unsequence(occurrences, first_sample, position, num_samples, gradients)
         })
     }
 

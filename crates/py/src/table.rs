@@ -1,5 +1,10 @@
 //! Tables, as Python sees them: signs and arrays in, arrays out, one lock a table held for one call.
 
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "arguments from Python arrive by value"
+)]
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,7 +1,7 @@
 //! Keys per second and bytes per key of a table on one core.
 //!
-//! `cargo run --release -p clickmill-table --example table_speed [rows] [dim]` (16,000,000 and 16 unless
-//! told otherwise; row-wise Adagrad) prints one JSON object. Keys are uniform over all rows, the hardest
+//! `cargo run --release -p clickmill-table --example table_speed [rows] [dim] [bucket_bits]`
+//! (16,000,000, 16 and 6 unless told otherwise; row-wise Adagrad) prints one JSON object. Keys are uniform over all rows, the hardest
 //! case for a cache.
 
 use std::hint::black_box;
@@ -19,13 +19,16 @@ fn main() {
     let num_rows = arguments.next().unwrap_or(16_000_000);
     let dim = u32::try_from(arguments.next().unwrap_or(16)).expect("a dim");
     let before = resident_bytes();
-    let mut table = Table::new(TableConfig::new(TableSpec {
+    let mut config = TableConfig::new(TableSpec {
         name: "speed".to_owned(),
         dim,
         seed: 1,
         init: clickmill_types::schema::Init::default(),
-    }))
-    .expect("a valid configuration");
+    });
+    if let Some(bits) = arguments.next() {
+        config.bucket_bits = u32::try_from(bits).expect("a number of bits");
+    }
+    let mut table = Table::new(config).expect("a valid configuration");
     let sign = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
 
     let mut signs = vec![0; BATCH];

@@ -230,34 +230,39 @@ impl DenseOptimizer {
         })
     }
 
-    /// Updates parameter `number`: reads `source`, or `out` itself where that is absent, and writes `out`.
+    /// Updates parameter `number` in place with the sum of the gradients `parts`, added in their order.
     pub fn update(
         &mut self,
         step: DenseStep,
         number: usize,
-        out: &mut [f32],
-        source: Option<&[f32]>,
-        gradient: &[f32],
+        parameter: &mut [f32],
+        parts: &[&[f32]],
     ) -> Result<(), Error> {
         let size = *self
             .sizes
             .get(number)
             .ok_or_else(|| Error::argument(format!("parameter {number} of {}", self.sizes.len())))?;
-        if out.len() != size || gradient.len() != size || source.is_some_and(|source| source.len() != size) {
+        if parameter.len() != size || parts.is_empty() || parts.iter().any(|part| part.len() != size) {
             return Err(Error::argument(format!(
-                "parameter {number} has {size} numbers; parameter, source and gradient must have as many"
+                "parameter {number} has {size} numbers; it and each part of its gradient must have as many"
             )));
         }
-        if let Some(source) = source {
-            // A copy of what is about to be read anyway; the update then finds it in the cache.
-            for ((out, source), at) in out.chunks_mut(CHUNK).zip(source.chunks(CHUNK)).zip(0..) {
-                out.copy_from_slice(source);
-                self.update_chunk(step, number, at * CHUNK, out, gradient);
-            }
-        } else {
-            for (out, at) in out.chunks_mut(CHUNK).zip(0..) {
-                self.update_chunk(step, number, at * CHUNK, out, gradient);
-            }
+        let mut sum = [0.0_f32; CHUNK];
+        for (chunk, at) in parameter.chunks_mut(CHUNK).zip((0..).step_by(CHUNK)) {
+            let range = at..at + chunk.len();
+            let gradient = if let [only] = parts {
+                &only[range]
+            } else {
+                let sum = &mut sum[..chunk.len()];
+                sum.copy_from_slice(&parts[0][range.clone()]);
+                for part in &parts[1..] {
+                    for (sum, value) in sum.iter_mut().zip(&part[range.clone()]) {
+                        *sum += value;
+                    }
+                }
+                &*sum
+            };
+            self.update_chunk(step, number, at, chunk, gradient);
         }
         Ok(())
     }
@@ -271,7 +276,6 @@ impl DenseOptimizer {
         gradient: &[f32],
     ) {
         let kinds = self.rule.num_states();
-        let gradient = &gradient[from..from + out.len()];
         let states = &mut self.states[number * kinds..(number + 1) * kinds];
         let part = from..from + out.len();
         match states {
@@ -291,7 +295,7 @@ impl DenseOptimizer {
     }
 }
 
-/// Elements that stay in the first cache while they are copied and updated.
+/// Elements that stay in the first cache while they are summed and updated.
 const CHUNK: usize = 2048;
 
 #[derive(Clone, Copy, Debug)]
@@ -444,17 +448,13 @@ impl AdamNumbers {
     }
 }
 
-/// Sum of squares, in eight f64 lanes added in a fixed order.
-pub fn square_sum(values: &[f32]) -> f64 {
+/// Sum of the squares of the summed `parts`, in eight f64 lanes added in a fixed order.
+pub fn square_sum(parts: &[&[f32]]) -> f64 {
     let mut lanes = [0.0_f64; 8];
-    let (eights, rest) = values.as_chunks::<8>();
-    for eight in eights {
-        for lane in 0..8 {
-            lanes[lane] += f64::from(eight[lane]) * f64::from(eight[lane]);
-        }
-    }
-    for (lane, &value) in lanes.iter_mut().zip(rest) {
-        *lane += f64::from(value) * f64::from(value);
+    let (first, rest) = parts.split_first().expect("a gradient has at least one part");
+    for (index, &value) in first.iter().enumerate() {
+        let sum = rest.iter().fold(value, |sum, part| sum + part[index]);
+        lanes[index % 8] += f64::from(sum) * f64::from(sum);
     }
     lanes.iter().sum()
 }

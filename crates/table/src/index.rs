@@ -21,7 +21,7 @@ pub(crate) struct Group([u32; SLOTS]);
 #[derive(Clone, Copy)]
 pub(crate) struct Key {
     position: u32,
-    tag: u32,
+    pub tag: u32,
 }
 
 impl Key {
@@ -30,53 +30,51 @@ impl Key {
     pub(crate) fn new(hash: u64, bucket_bits: u32) -> Self {
         Self {
             position: ((hash << bucket_bits) >> 32) as u32,
-            tag: (hash & 0xff) as u32,
+            // Never 0: that is an empty slot.
+            tag: ((hash & 0xff) as u32).max(1),
         }
     }
 }
 
 impl Group {
-    /// Bit i is set where slot i has the tag, and where slot i is empty.
+    /// Bit i is set where the bits of slot i above `SHIFT` are `wanted`.
     #[cfg(target_arch = "x86_64")]
     #[expect(unsafe_code, reason = "loads of whole vectors")]
     #[inline(always)]
-    fn masks(&self, tag: u32) -> (u32, u32) {
+    fn mask<const SHIFT: i32>(&self, wanted: u32) -> u32 {
         use std::arch::x86_64::{
             __m128i, _mm_cmpeq_epi32, _mm_load_si128, _mm_movemask_epi8, _mm_packs_epi16, _mm_packs_epi32,
-            _mm_set1_epi32, _mm_setzero_si128, _mm_srli_epi32,
+            _mm_set1_epi32, _mm_srli_epi32,
         };
+        let base = std::ptr::from_ref(self).cast::<__m128i>();
         // SAFETY: SSE2 is part of x86-64; the four loads cover exactly the aligned group.
         unsafe {
-            let base = std::ptr::from_ref(self).cast::<__m128i>();
-            let slots = [
-                _mm_load_si128(base),
-                _mm_load_si128(base.add(1)),
-                _mm_load_si128(base.add(2)),
-                _mm_load_si128(base.add(3)),
-            ];
-            let gather = |lanes: [__m128i; 4]| {
-                let low = _mm_packs_epi32(lanes[0], lanes[1]);
-                let high = _mm_packs_epi32(lanes[2], lanes[3]);
-                _mm_movemask_epi8(_mm_packs_epi16(low, high)) as u32
-            };
-            let wanted = _mm_set1_epi32(tag.cast_signed());
-            let zero = _mm_setzero_si128();
-            let matches = slots.map(|four| _mm_cmpeq_epi32(_mm_srli_epi32::<24>(four), wanted));
-            let empties = slots.map(|four| _mm_cmpeq_epi32(four, zero));
-            let empties = gather(empties);
-            (gather(matches) & !empties, empties)
+            let wanted = _mm_set1_epi32(wanted.cast_signed());
+            let [a, b, c, d] = [0, 1, 2, 3]
+                .map(|at| _mm_cmpeq_epi32(_mm_srli_epi32::<SHIFT>(_mm_load_si128(base.add(at))), wanted));
+            let lanes = _mm_packs_epi16(_mm_packs_epi32(a, b), _mm_packs_epi32(c, d));
+            _mm_movemask_epi8(lanes).cast_unsigned()
         }
     }
 
     #[cfg(not(target_arch = "x86_64"))]
     #[inline(always)]
-    fn masks(&self, tag: u32) -> (u32, u32) {
-        let (mut matches, mut empties) = (0, 0);
-        for (at, &slot) in self.0.iter().enumerate() {
-            matches |= u32::from(slot >> 24 == tag && slot != 0) << at;
-            empties |= u32::from(slot == 0) << at;
-        }
-        (matches, empties)
+    fn mask<const SHIFT: i32>(&self, wanted: u32) -> u32 {
+        let slots = self.0.iter().enumerate();
+        slots.fold(0, |mask, (at, &slot)| {
+            mask | u32::from(slot >> SHIFT == wanted) << at
+        })
+    }
+
+    /// Slots whose tag fits; an empty slot fits none.
+    #[inline(always)]
+    fn matches(&self, tag: u32) -> u32 {
+        self.mask::<24>(tag)
+    }
+
+    #[inline(always)]
+    fn empties(&self) -> u32 {
+        self.mask::<0>(0)
     }
 
     #[inline(always)]
@@ -131,17 +129,19 @@ impl Index {
         ((u64::from(key.position) * self.num_groups as u64) >> 32) as usize
     }
 
-    /// The line that a search for `key` reads first.
+    /// Number of the group that a search for `key` reads first, and where it lies.
     #[inline(always)]
-    pub(crate) fn line(&self, key: Key) -> *const Group {
-        &raw const self.groups()[self.home(key)]
+    pub(crate) fn first(&self, key: Key) -> (u32, *const Group) {
+        let home = self.home(key);
+        (home as u32, &raw const self.groups()[home])
     }
 
-    /// The first row of the home group whose tag fits: nearly always the right one.
+    /// The first row of a group whose tag fits: nearly always the right one. Any number of a group is
+    /// allowed, since the index may have grown since it was given.
     #[inline(always)]
-    pub(crate) fn candidate(&self, key: Key) -> Option<u32> {
-        let group = &self.groups()[self.home(key)];
-        let (matches, _) = group.masks(key.tag);
+    pub(crate) fn candidate(&self, group: u32, tag: u32) -> Option<u32> {
+        let group = self.groups().get(group as usize)?;
+        let matches = group.matches(tag);
         (matches != 0).then(|| group.row(matches.trailing_zeros()))
     }
 
@@ -150,7 +150,7 @@ impl Index {
         let mut at = self.home(key);
         loop {
             let group = &self.groups()[at];
-            let (mut matches, empties) = group.masks(key.tag);
+            let mut matches = group.matches(key.tag);
             while matches != 0 {
                 let row = group.row(matches.trailing_zeros());
                 if is_row(row) {
@@ -158,7 +158,7 @@ impl Index {
                 }
                 matches &= matches - 1;
             }
-            if empties != 0 {
+            if group.empties() != 0 {
                 return None;
             }
             at = if at + 1 == self.num_groups { 0 } else { at + 1 };
@@ -169,7 +169,7 @@ impl Index {
     pub(crate) fn insert(&mut self, key: Key, row: u32) {
         let mut at = self.home(key);
         loop {
-            let (_, empties) = self.groups()[at].masks(key.tag);
+            let empties = self.groups()[at].empties();
             if empties != 0 {
                 self.groups_mut()[at].0[empties.trailing_zeros() as usize] = (key.tag << 24) | (row + 1);
                 return;

@@ -98,6 +98,7 @@ mod tests {
     const NORMAL: [u32; 2] = [3_215_809_536, 1_066_222_848];
 
     #[test]
+    #[cfg_attr(miri, ignore = "statistics need many rows, and nothing here is unsafe")]
     fn distributions_have_their_moments() {
         let moments = |init| {
             let initial = Initial::new(&spec(init));

@@ -238,7 +238,7 @@ impl Lookup {
 
     /// Sum of the squared gradients, for clipping by a global norm.
     pub fn gradient_square_sum(&self) -> Result<f64, Error> {
-        self.gather(|gathered| Ok(crate::dense::square_sum(gathered.gradients(self.values.len()))))
+        self.gather(|gathered| Ok(crate::dense::square_sum(&[gathered.gradients(self.values.len())])))
     }
 
     fn gather<T>(&self, work: impl FnOnce(&mut Gathered) -> Result<T, Error>) -> Result<T, Error> {

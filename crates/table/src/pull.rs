@@ -11,9 +11,10 @@ use crate::bucket::Bucket;
 use crate::dimension::{width, with_dimension};
 use crate::layout::Layout;
 use crate::prefetch;
+use crate::table::bucket_of;
 
 /// Places between the stages, and a ring that holds them all.
-const ROW_AHEAD: usize = 14;
+const ROW_AHEAD: usize = 16;
 const INDEX_AHEAD: usize = 32;
 const RING: usize = 64;
 
@@ -79,57 +80,50 @@ fn pull_width<const D: usize>(
     let dim = width::<D>(layout.dim);
     assert!(values.len() == signs.len() * dim && handles.len() == signs.len());
     let bits = source.bucket_bits();
-    let bucket_of = |hash: u64| (hash >> 1 >> (63 - bits)) as usize;
-    let weights_offset = layout.weights_offset();
-    let is_row_small = layout.stride <= 128;
-    let mut hashes = [0_u64; RING];
-    let mut candidates = [Handle::NONE; RING];
+    let row_lines = RowLines::new(layout);
+    let mut ring = [Place::EMPTY; RING];
     for ahead in 0..signs.len() + INDEX_AHEAD {
         if let Some(&sign) = signs.get(ahead) {
             let hash = mix(sign);
-            hashes[ahead % RING] = hash;
-            let bucket = &source.buckets()[bucket_of(hash)];
-            prefetch::read(bucket.index().line(bucket.key(hash)));
+            let number = bucket_of(hash, bits);
+            let bucket = &source.buckets()[number];
+            let key = bucket.key(hash);
+            let (group, line) = bucket.index().first(key);
+            prefetch::read(line);
+            ring[ahead % RING] = Place {
+                hash,
+                number: number as u32,
+                group,
+                tag: key.tag,
+                row: NO_ROW,
+            };
         }
         if ahead + ROW_AHEAD >= INDEX_AHEAD {
-            let at = ahead + ROW_AHEAD - INDEX_AHEAD;
-            let hash = hashes[at % RING];
-            let number = bucket_of(hash);
-            let bucket = &source.buckets()[number];
-            candidates[at % RING] = match bucket.index().candidate(bucket.key(hash)) {
-                Some(row) if at < signs.len() => {
-                    let start = bucket.address(row);
-                    if is_row_small {
-                        prefetch::range(start, layout.stride);
-                    } else {
-                        prefetch::read(start);
-                        prefetch::range(start.wrapping_add(weights_offset), 4 * dim);
-                    }
-                    Handle::new(number, row)
-                }
-                Some(_) | None => Handle::NONE,
-            };
+            // Behind the last sign this looks at places of earlier ones again, to no effect.
+            let place = &mut ring[(ahead + ROW_AHEAD - INDEX_AHEAD) % RING];
+            let bucket = &source.buckets()[place.number as usize];
+            if let Some(row) = bucket.index().candidate(place.group, place.tag) {
+                place.row = row;
+                row_lines.prefetch(bucket.address(row));
+            }
         }
         if ahead >= INDEX_AHEAD {
             let at = ahead - INDEX_AHEAD;
-            let (sign, hash) = (signs[at], hashes[at % RING]);
+            let (sign, place) = (signs[at], ring[at % RING]);
             let weights = &mut values[at * dim..][..dim];
-            let candidate = candidates[at % RING];
-            handles[at] = if !candidate.is_none()
-                && source.buckets()[candidate.bucket()].sign(candidate.row()) == sign
-            {
-                read::<D>(source, candidate, weights);
-                candidate
+            let number = place.number as usize;
+            let bucket = &source.buckets()[number];
+            let row = if place.row != NO_ROW && bucket.sign(place.row) == sign {
+                Some(place.row)
             } else {
-                let number = bucket_of(hash);
-                match source.buckets()[number].find(sign, hash) {
-                    Some(row) => {
-                        let handle = Handle::new(number, row);
-                        read::<D>(source, handle, weights);
-                        handle
-                    }
-                    None => source.absent(sign, hash, weights)?,
+                bucket.find(sign, place.hash)
+            };
+            handles[at] = match row {
+                Some(row) => {
+                    read::<D>(source, bucket, row, weights);
+                    Handle::new(number, row)
                 }
+                None => source.absent(sign, place.hash, weights)?,
             };
         }
     }
@@ -137,14 +131,63 @@ fn pull_width<const D: usize>(
 }
 
 #[inline(always)]
-fn read<const D: usize>(source: &impl Source, handle: Handle, weights: &mut [f32]) {
+fn read<const D: usize>(source: &impl Source, bucket: &Bucket, row: u32, weights: &mut [f32]) {
     let layout = source.layout();
-    let bucket = &source.buckets()[handle.bucket()];
-    if source.is_current(bucket, handle.row()) {
-        let floats = bucket.floats(handle.row());
+    if source.is_current(bucket, row) {
         let from = layout.statistics_len + layout.state_len;
-        weights.copy_from_slice(&floats[from..from + width::<D>(layout.dim)]);
+        weights.copy_from_slice(&bucket.floats(row)[from..][..width::<D>(layout.dim)]);
     } else {
-        source.read_stale(bucket, handle.row(), weights);
+        source.read_stale(bucket, row, weights);
+    }
+}
+
+/// What is known of a sign on its way through the stages.
+#[derive(Clone, Copy)]
+struct Place {
+    hash: u64,
+    number: u32,
+    group: u32,
+    tag: u32,
+    row: u32,
+}
+
+const NO_ROW: u32 = u32::MAX;
+
+impl Place {
+    /// Before the first sign: a group that no index has, so that nothing is found in it.
+    const EMPTY: Self = Self {
+        hash: 0,
+        number: 0,
+        group: u32::MAX,
+        tag: 1,
+        row: NO_ROW,
+    };
+}
+
+/// Which lines of a row a pull will read: its sign at the start and its weights at the end.
+struct RowLines {
+    /// Offset of the last byte of a row that never touches more than two lines; 0 for a longer one.
+    last: usize,
+    weights_offset: usize,
+    weights_bytes: usize,
+}
+
+impl RowLines {
+    fn new(layout: Layout) -> Self {
+        Self {
+            last: if layout.stride <= 80 { layout.stride - 1 } else { 0 },
+            weights_offset: layout.weights_offset(),
+            weights_bytes: 4 * layout.dim,
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, start: *const u8) {
+        prefetch::read(start);
+        if self.last > 0 {
+            prefetch::read(start.wrapping_add(self.last));
+        } else {
+            prefetch::range(start.wrapping_add(self.weights_offset), self.weights_bytes);
+        }
     }
 }

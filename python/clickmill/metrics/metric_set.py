@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import numpy as np
 
+import numpy as np
+
 from clickmill._core import BinaryMetrics, ExactAuc, GroupAuc, RegressionMetrics
 from clickmill.errors import ConfigError, FormatError, StateError
 
@@ -108,6 +110,17 @@ class MetricSet:
                 part.update(groups, scores, labels, weights)
             else:
                 part.update(scores, labels, weights)
+
+    def update_parts(
+        self,
+        scores: Sequence[Floats],
+        labels: Floats,
+        weights: Floats | None = None,
+        groups: Keys | None = None,
+    ) -> None:
+        """Count one batch whose scores come in consecutive parts."""
+        whole = scores[0] if len(scores) == 1 else np.concatenate(scores)
+        self.update(whole, np.ascontiguousarray(labels), weights, groups)
 
     def compute(self) -> dict[str, float]:
         """The value of each name; NaN where there is nothing to divide by, AUC 0.5 while a class is empty."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from clickmill.train.features import build_features, pull_leaves
+from clickmill.train.features import Part, build_features, pull_rows
 from clickmill.train.turns import run_in_turns
 
 if TYPE_CHECKING:
@@ -53,11 +53,13 @@ class _ScoreStages:
         batch = self._next_batch()
         if batch is None:
             return None
-        return _Pulled(batch, pull_leaves(batch, self._tables, self._feeds, train=False))
+        return _Pulled(batch, pull_rows(batch, self._tables, self._feeds, train=False))
 
     def compute(self, worker: int, pulled: _Pulled) -> Scores:
         del worker
-        features, _ = build_features(pulled.batch, pulled.lookups, self._feeds, train=False)
+        features, _ = build_features(
+            pulled.batch, pulled.lookups, self._feeds, Part(0, pulled.batch.num_rows), train=False
+        )
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=self._precision == "bf16"):
             logit_B = self._model(features)
         scores: Scores = self._model.predict(logit_B.detach().float()).numpy()

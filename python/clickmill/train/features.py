@@ -6,6 +6,7 @@ B samples, F dense values, S pooled slots, L sequence length, D row width, U dis
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import torch
@@ -15,6 +16,26 @@ from clickmill.nn import Features, Inputs, Sequence, TableInputs
 if TYPE_CHECKING:
     from clickmill._core import Batch, GroupLayout, Lookup, Schema
     from clickmill.ps.tables import TableSet
+
+
+@dataclass(frozen=True)
+class Part:
+    """Consecutive samples of a batch."""
+
+    first: int
+    num_rows: int
+
+    @property
+    def rows(self) -> slice:
+        """For arrays of the whole batch."""
+        return slice(self.first, self.first + self.num_rows)
+
+
+def cut(num_rows: int, num_parts: int) -> list[Part]:
+    """At most `num_parts` parts of nearly equal size; none is empty."""
+    num_parts = min(num_parts, num_rows)
+    ends = [num_rows * index // num_parts for index in range(num_parts + 1)]
+    return [Part(begin, end - begin) for begin, end in pairwise(ends)]
 
 
 @dataclass(frozen=True)
@@ -32,20 +53,25 @@ class Feed:
 
 @dataclass
 class Leaf:
-    """Tensors of one feed of one batch; after backward they carry the gradients."""
+    """Tensors of one feed of one part; after backward they carry the gradients."""
 
     feed: Feed
     lookup: Lookup
+    first_sample: int
     pooled_BSD: torch.Tensor | None
     sequences_BLD: list[torch.Tensor]
 
     def gather_gradients(self) -> None:
         """Bring the gradients of the tensors together per row, in the lookup."""
         if self.pooled_BSD is not None and self.pooled_BSD.grad is not None:
-            self.lookup.unpool_batch(self.feed.layout, self.pooled_BSD.grad.contiguous().numpy())
+            self.lookup.unpool_batch(
+                self.feed.layout, self.pooled_BSD.grad.contiguous().numpy(), self.first_sample
+            )
         for index, values_BLD in enumerate(self.sequences_BLD):
             if values_BLD.grad is not None:
-                self.lookup.unsequence_batch(self.feed.layout, index, values_BLD.grad.contiguous().numpy())
+                self.lookup.unsequence_batch(
+                    self.feed.layout, index, values_BLD.grad.contiguous().numpy(), self.first_sample
+                )
 
 
 def make_feeds(schema: Schema) -> tuple[Feed, ...]:
@@ -77,16 +103,16 @@ def make_inputs(schema: Schema, feeds: tuple[Feed, ...]) -> Inputs:
     return Inputs(num_dense=schema.num_dense, tables=tables)
 
 
-def pull_leaves(batch: Batch, tables: TableSet, feeds: tuple[Feed, ...], *, train: bool) -> list[Lookup]:
+def pull_rows(batch: Batch, tables: TableSet, feeds: tuple[Feed, ...], *, train: bool) -> list[Lookup]:
     """Rows of a batch, one lookup for each feed."""
     return [tables[feed.table].lookup_batch(batch, feed.group, train) for feed in feeds]
 
 
 def build_features(
-    batch: Batch, lookups: list[Lookup], feeds: tuple[Feed, ...], *, train: bool
+    batch: Batch, lookups: list[Lookup], feeds: tuple[Feed, ...], part: Part, *, train: bool
 ) -> tuple[Features, list[Leaf]]:
-    """Tensors of one batch; with `train` the leaves ask for gradients."""
-    num_rows = batch.num_rows
+    """Tensors of a part of a batch; with `train` the leaves ask for gradients."""
+    num_rows = part.num_rows
     leaves = []
     pooled: dict[str, list[torch.Tensor]] = {}
     sequences: dict[tuple[str, str], Sequence] = {}
@@ -94,20 +120,20 @@ def build_features(
         pooled_BSD = None
         if feed.pooled:
             pooled_BSD = torch.empty(num_rows, len(feed.pooled), feed.dim)
-            lookup.pool_batch(feed.layout, pooled_BSD.numpy())
+            lookup.pool_batch(feed.layout, pooled_BSD.numpy(), part.first)
             pooled_BSD.requires_grad_(train)
             pooled.setdefault(feed.table, []).append(pooled_BSD)
         values = []
         for index, (slot, length) in enumerate(feed.sequences):
             values_BLD = torch.empty(num_rows, length, feed.dim)
             lengths_B = torch.empty(num_rows, dtype=torch.int64)
-            lookup.sequence_batch(feed.layout, index, values_BLD.numpy(), lengths_B.numpy())
+            lookup.sequence_batch(feed.layout, index, values_BLD.numpy(), lengths_B.numpy(), part.first)
             values_BLD.requires_grad_(train)
             values.append(values_BLD)
             sequences[feed.table, slot] = Sequence(values_BLD, lengths_B)
-        leaves.append(Leaf(feed, lookup, pooled_BSD, values))
+        leaves.append(Leaf(feed, lookup, part.first, pooled_BSD, values))
     features = Features(
-        dense_BF=torch.tensor(batch.dense),
+        dense_BF=torch.tensor(batch.dense[part.rows]),
         pooled={
             table: parts[0] if len(parts) == 1 else torch.cat(parts, dim=1) for table, parts in pooled.items()
         },

@@ -1,8 +1,7 @@
-"""One worker's copy of the dense net.
+"""One worker's view of the dense net.
 
-Each worker computes on its own copy, so that an update made in one worker's turn never changes the
-parameters under another worker's running batch. The newest parameters are those of the worker that
-committed last; an update reads them there and writes into the committing worker's own copy.
+All workers read the same parameters, which change only between batches; each has gradients and buffers
+of its own, so that they can compute on parts of one batch at the same time.
 """
 
 from __future__ import annotations
@@ -22,22 +21,15 @@ if TYPE_CHECKING:
 
 
 class Replica:
-    """A model whose trainable parameters are also visible as flat NumPy arrays, without copies."""
+    """A model with its gradients."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        for parameter in self.parameters:
-            parameter.data = parameter.data.contiguous()
-        self.arrays: list[Array] = [parameter.detach().view(-1).numpy() for parameter in self.parameters]
         self._zeros: dict[int, Array] = {}
 
-    def clone(self) -> Replica:
-        """An independent copy with the same values."""
-        return Replica(copy.deepcopy(self.model))
-
     def take_gradients(self) -> list[Array]:
-        """Gradients of the last backward in the order of `arrays`, zero where none arrived."""
+        """Gradients of the last backward, flat, one for each parameter, zero where none arrived."""
         gradients = []
         for index, parameter in enumerate(self.parameters):
             if parameter.grad is None:
@@ -49,35 +41,44 @@ class Replica:
 
 
 class Replicas:
-    """All workers' copies, and which of them is the newest."""
+    """The dense net and a replica of it for each worker."""
 
     def __init__(self, model: Model, num_workers: int) -> None:
-        first = Replica(model)
-        self.all = [first] + [first.clone() for _ in range(num_workers - 1)]
-        self._newest = 0
+        for parameter in model.parameters():
+            parameter.data = parameter.data.contiguous()
+        self.all = [Replica(model)]
+        for _ in range(num_workers - 1):
+            twin = copy.deepcopy(model)
+            for own, shared in zip(twin.parameters(), model.parameters(), strict=True):
+                own.data = shared.data
+            self.all.append(Replica(twin))
+        self.arrays: list[Array] = [
+            parameter.detach().view(-1).numpy() for parameter in self.all[0].parameters
+        ]
+        """The trainable parameters, flat, without copies."""
 
     def __getitem__(self, worker: int) -> Replica:
         return self.all[worker]
 
     @property
-    def newest(self) -> Replica:
-        """The copy that holds all committed updates."""
-        return self.all[self._newest]
+    def model(self) -> Model:
+        """The net itself: what is saved, evaluated and loaded into."""
+        return self.all[0].model
 
-    def set_newest(self, worker: int) -> None:
-        """Note that `worker` has committed last."""
-        self._newest = worker
-
-    def align(self) -> None:
-        """Give every copy the newest parameters, and the mean of the buffers; only between batches."""
-        newest = self.newest
+    def average_buffers(self) -> None:
+        """Give all replicas the mean of their buffers (running statistics); only between batches."""
+        if len(self.all) == 1:
+            return
         buffers = [dict(replica.model.named_buffers()) for replica in self.all]
         for name, buffer in buffers[0].items():
-            if buffer.is_floating_point() and len(self.all) > 1:
+            if buffer.is_floating_point():
                 mean = torch.stack([each[name] for each in buffers]).mean(dim=0)
                 for each in buffers:
                     each[name].copy_(mean)
-        for replica in self.all:
-            if replica is not newest:
-                for target, source in zip(replica.arrays, newest.arrays, strict=True):
-                    np.copyto(target, source)
+
+    def copy_buffers(self) -> None:
+        """Give all replicas the buffers of the net itself, as after loading them."""
+        for replica in self.all[1:]:
+            own = dict(replica.model.named_buffers())
+            for name, buffer in self.model.named_buffers():
+                own[name].copy_(buffer)

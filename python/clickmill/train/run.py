@@ -26,7 +26,7 @@ from clickmill.train.pruning import prune
 from clickmill.train.replica import Replicas
 from clickmill.train.saving import RunState
 from clickmill.train.settings import dense_optimizer_json, make_schedule, make_stopping
-from clickmill.train.step import StepOptions, TrainStages
+from clickmill.train.step import StepOptions, Stepper
 from clickmill.train.trainer import Place, Plan, Trainer
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Run:
             if checkpoint is None or not checkpoint.read_json("trainer.json")["is_finished"]:
                 self.trainer.run(
                     model=self.parts.model_spec,
-                    num_parameters=sum(parameter.numel() for parameter in self.replicas.newest.parameters),
+                    num_parameters=sum(parameter.numel() for parameter in self.replicas[0].parameters),
                     resumed_from=None if checkpoint is None else checkpoint.folder,
                 )
             else:
@@ -95,7 +95,7 @@ class Run:
         hyper = self.config.hyper_parameters
         optimizer = _core.DenseOptimizer(
             dense_optimizer_json(hyper.optimizer, hyper.reg),
-            [array.size for array in self.replicas.newest.arrays],
+            [array.size for array in self.replicas.arrays],
         )
         metrics = metrics_for(self.parts.model)
         self._watched = _watched_metric(runner, metrics)
@@ -130,7 +130,7 @@ class Run:
     def _make_trainer(self, optimizer: _core.DenseOptimizer) -> Trainer:
         runner, state = self.runner, self.state
         learning_rate = self.config.hyper_parameters.optimizer.learning_rate
-        stages = TrainStages(
+        stepper = Stepper(
             tables=self.parts.tables,
             feeds=self.parts.feeds,
             replicas=self.replicas,
@@ -145,7 +145,7 @@ class Run:
                 is_progressive=runner.progressive_validation,
             ),
         )
-        trainer = Trainer(
+        return Trainer(
             plan=Plan(
                 passes=runner.epochs,
                 num_workers=self.phase.thread_num,
@@ -155,7 +155,7 @@ class Run:
                 max_batches=runner.max_batches or 0,
                 validation_metric=self._watched,
             ),
-            stages=stages,
+            stepper=stepper,
             replicas=self.replicas,
             metrics=state.metrics,
             schedule=state.schedule,
@@ -165,8 +165,6 @@ class Run:
             observers=self._observers,
             learning_rate=learning_rate,
         )
-        stages.connect(trainer.next_batch, trainer.after_commit)
-        return trainer
 
     def _open_pass(self, pass_number: int, position: str | None) -> BatchSource:
         return self.parts.data.open(self.parts.schema, pass_number, position)
@@ -236,7 +234,7 @@ class Run:
         metrics = metrics_for(self.parts.model)
         try:
             score_batches(
-                self.replicas.newest.model,
+                self.replicas.model,
                 self.parts.tables,
                 self.parts.feeds,
                 source.next,

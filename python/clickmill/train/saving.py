@@ -104,8 +104,8 @@ class RunState:
 
     def restore_parameters(self, checkpoint: Checkpoint) -> None:
         """Take the dense parameters and the rows of a checkpoint, and nothing else."""
-        load_dense(self.replicas.newest.model, checkpoint.folder)
-        self.replicas.align()
+        load_dense(self.replicas.model, checkpoint.folder)
+        self.replicas.copy_buffers()
         load_tables(self.parts.tables, checkpoint)
 
     def _trainer(self, place: Place, *, is_finished: bool) -> dict[str, Any]:
@@ -123,7 +123,7 @@ class RunState:
     def _write_dense(self, path: Path) -> None:
         from safetensors.torch import save_file  # noqa: PLC0415 - only where a checkpoint is written
 
-        state = self.replicas.newest.model.state_dict()
+        state = self.replicas.model.state_dict()
         save_file({name: tensor.contiguous().clone() for name, tensor in state.items()}, path)
 
     def _write_optimizer(self, path: Path) -> None:

@@ -1,20 +1,24 @@
-"""One training step, cut into the stages that `turns` orders.
+"""One training step: a batch split over the workers, and one update of everything.
 
-pull      take a batch, look its rows up                              in turn
-compute   pool, forward, loss, backward, gradients per row            side by side
-commit    dense update, row updates, metrics                          in turn
+    compute   each worker: pool, forward, loss, backward on its part of the batch   side by side
+    update    dense parameters and metrics | rows, then the rows of the next batch   side by side
+
+The parts' gradients are summed in a fixed order, so a run depends on the number of workers by rounding
+alone, and not at all on their speed. What follows the first update of a batch has seen all of it: there
+is no delay, and two workers learn what one does.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 
 from clickmill.nn.dropout import seed_batch
-from clickmill.train.features import Leaf, build_features, pull_leaves
+from clickmill.train.features import Leaf, Part, build_features, cut, pull_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from clickmill.metrics import MetricSet
     from clickmill.nn import Features, Model
     from clickmill.ps.tables import TableSet
+    from clickmill.train.crew import Crew
     from clickmill.train.features import Feed
     from clickmill.train.replica import Replicas
     from clickmill.train.schedule import Schedule
@@ -48,29 +53,30 @@ class StepOptions:
 class Pulled:
     """A batch with its rows."""
 
-    number: int
-    """Updates before this batch, since the start of the run."""
     batch: Batch
     lookups: list[Lookup]
 
 
 @dataclass(frozen=True)
 class Computed:
-    """What a batch brings to its turn."""
+    """What a worker made of its part."""
 
+    part: Part
     loss: float
+    """Share of this part in the mean loss of the batch."""
     scores_B: Array
     gradients: list[Array]
     leaves: list[Leaf]
 
 
-def batch_seed(seed: int, number: int) -> int:
-    """Seed of everything random in batch `number`: far apart for neighbouring batches and seeds."""
-    return (seed * 0x9E3779B97F4A7C15 + number * 0xBF58476D1CE4E5B9 + 1) % (1 << 63)
+def batch_seed(seed: int, number: int, worker: int) -> int:
+    """Seed of everything random in a worker's part of batch `number`: far apart for neighbours."""
+    mixed = seed * 0x9E3779B97F4A7C15 + number * 0xBF58476D1CE4E5B9 + worker * 0x94D049BB133111EB
+    return (mixed + 1) % (1 << 63)
 
 
-class TrainStages:
-    """The stages of training; one object for a whole run, driven leg by leg between fences."""
+class Stepper:
+    """Trains batch after batch; one object for a whole run."""
 
     def __init__(
         self,
@@ -83,9 +89,6 @@ class TrainStages:
         metrics: MetricSet,
         options: StepOptions,
     ) -> None:
-        self.step = 0
-        """Updates committed since the start of the run."""
-        self.pass_number = 0
         self._tables = tables
         self._feeds = feeds
         self._replicas = replicas
@@ -93,52 +96,66 @@ class TrainStages:
         self._schedule = schedule
         self._metrics = metrics
         self._options = options
-        self._num_pulled = 0
+        self._step = 0
+        self._pass_number = 0
 
-    def connect(
-        self, next_batch: Callable[[], Batch | None], after_commit: Callable[[Pulled, float], None]
+    def run(
+        self,
+        crew: Crew,
+        next_batch: Callable[[], Batch | None],
+        after_step: Callable[[Batch, float], None],
+        *,
+        step: int,
+        pass_number: int,
     ) -> None:
-        """Say where batches come from, and who hears of each that is committed with its loss."""
-        self._next_batch = next_batch
-        self._after_commit = after_commit
+        """Train on all batches of `next_batch`; `after_step` hears of each, with its loss.
 
-    def begin_leg(self, step: int, pass_number: int) -> None:
-        """Start from a fence: nothing is under way, all copies of the net are equal."""
-        self.step = step
-        self.pass_number = pass_number
-        self._num_pulled = step
-        self._replicas.align()
+        `step` updates came before, in the whole run.
+        """
+        self._step = step
+        self._pass_number = pass_number
+        pulled = self._pull(next_batch)
+        while pulled is not None:
+            parts = cut(pulled.batch.num_rows, crew.size)
+            computed = crew.run(
+                [partial(self._compute, worker, pulled, part) for worker, part in enumerate(parts)]
+            )
+            scale = self._clip_scale(computed, pulled)
+            update_dense = partial(self._update_dense, pulled, computed, scale)
+            update_rows = partial(self._update_rows, pulled, computed, scale, next_batch)
+            if crew.size == 1:
+                update_dense()
+                following = update_rows()
+            else:
+                tasks: list[Callable[[], Pulled | None]] = [update_dense, update_rows]
+                following = crew.run(tasks)[1]
+            self._step += 1
+            after_step(pulled.batch, sum(each.loss for each in computed))
+            pulled = following
 
-    def pull(self, worker: int) -> Pulled | None:
-        del worker
-        batch = self._next_batch()
+    def _pull(self, next_batch: Callable[[], Batch | None]) -> Pulled | None:
+        batch = next_batch()
         if batch is None:
             return None
-        pulled = Pulled(self._num_pulled, batch, pull_leaves(batch, self._tables, self._feeds, train=True))
-        self._num_pulled += 1
-        return pulled
+        return Pulled(batch, pull_rows(batch, self._tables, self._feeds, train=True))
 
-    def compute(self, worker: int, pulled: Pulled) -> Computed:
+    def _compute(self, worker: int, pulled: Pulled, part: Part) -> Computed:
         replica = self._replicas[worker]
         model = replica.model
         batch = pulled.batch
-        seed_batch(model, batch_seed(self._options.seed, pulled.number))
-        features, leaves = build_features(batch, pulled.lookups, self._feeds, train=True)
-        label_B = torch.tensor(batch.labels[:, 0])
-        weight_B = None if batch.weights is None else torch.tensor(batch.weights)
-        score_B = None
-        if self._options.is_progressive:
-            score_B = self._score(model, features)
+        seed_batch(model, batch_seed(self._options.seed, self._step, worker))
+        features, leaves = build_features(batch, pulled.lookups, self._feeds, part, train=True)
+        label_B = torch.tensor(batch.labels[part.rows, 0])
+        weight_B = None if batch.weights is None else torch.tensor(batch.weights[part.rows])
+        score_B = self._score(model, features) if self._options.is_progressive else None
         with torch.autocast("cpu", torch.bfloat16, enabled=self._options.precision == "bf16"):
             logit_B = model(features)
         logit_B = logit_B.float()
-        loss = model.loss(logit_B, label_B, weight_B)
+        loss = model.loss(logit_B, label_B, weight_B) * (part.num_rows / batch.num_rows)
         loss.backward()  # type: ignore[no-untyped-call]
         if score_B is None:
             score_B = model.predict(logit_B.detach())
-        for leaf in leaves:
-            leaf.gather_gradients()
-        return Computed(loss.item(), score_B.numpy(), replica.take_gradients(), leaves)
+        return Computed(part, loss.item(), score_B.numpy(), replica.take_gradients(), leaves)
 
     def _score(self, model: Model, features: Features) -> torch.Tensor:
         model.eval()
@@ -150,29 +167,43 @@ class TrainStages:
         model.train()
         return score_B
 
-    def commit(self, worker: int, pulled: Pulled, computed: Computed) -> None:
-        factor = self._schedule.factor(self.step, self.pass_number)
-        scale = self._clip_scale(computed)
-        source, target = self._replicas.newest, self._replicas[worker]
-        self._optimizer.step(
-            target.arrays, source.arrays, computed.gradients, self._options.learning_rate * factor, scale
-        )
-        self._replicas.set_newest(worker)
-        self._tables.begin_step(self.step + 1)
-        for leaf in computed.leaves:
-            table = leaf.feed.table
-            self._tables[table].apply(leaf.lookup, self._tables.learning_rate(table) * factor, scale)
+    def _update_dense(self, pulled: Pulled, computed: list[Computed], scale: float) -> None:
+        rate = self._options.learning_rate * self._schedule.factor(self._step, self._pass_number)
+        self._optimizer.step(self._replicas.arrays, [each.gradients for each in computed], rate, scale)
         batch = pulled.batch
-        self._metrics.update(computed.scores_B, batch.labels[:, 0], batch.weights, batch.group_keys)
-        self.step += 1
-        self._after_commit(pulled, computed.loss)
+        labels = batch.labels[:, 0]
+        self._metrics.update_parts(
+            [each.scores_B for each in computed], labels, batch.weights, batch.group_keys
+        )
 
-    def _clip_scale(self, computed: Computed) -> float:
+    def _update_rows(
+        self,
+        pulled: Pulled,
+        computed: list[Computed],
+        scale: float,
+        next_batch: Callable[[], Batch | None],
+    ) -> Pulled | None:
+        factor = self._schedule.factor(self._step, self._pass_number)
+        self._tables.begin_step(self._step + 1)
+        if self._options.clip_norm is None:
+            self._gather(computed)
+        for feed, lookup in zip(self._feeds, pulled.lookups, strict=True):
+            table = feed.table
+            self._tables[table].apply(lookup, self._tables.learning_rate(table) * factor, scale)
+        return self._pull(next_batch)
+
+    def _gather(self, computed: list[Computed]) -> None:
+        for each in computed:
+            for leaf in each.leaves:
+                leaf.gather_gradients()
+
+    def _clip_scale(self, computed: list[Computed], pulled: Pulled) -> float:
         """Factor that brings the norm of all gradients, dense and of rows, down to `clip_norm`."""
         limit = self._options.clip_norm
         if limit is None:
             return 1.0
-        squares = self._optimizer.square_sum(computed.gradients)
-        squares += sum(leaf.lookup.gradient_square_sum() for leaf in computed.leaves)
+        self._gather(computed)
+        squares = self._optimizer.square_sum([each.gradients for each in computed])
+        squares += sum(lookup.gradient_square_sum() for lookup in pulled.lookups)
         norm = math.sqrt(squares)
         return min(1.0, limit / norm) if norm > 0.0 else 1.0

@@ -12,8 +12,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from clickmill.train.crew import Crew
 from clickmill.train.observer import Interval, Observer, PassEnd, RunStart
-from clickmill.train.turns import run_in_turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from clickmill.metrics import MetricSet
     from clickmill.train.replica import Replicas
     from clickmill.train.schedule import Schedule
-    from clickmill.train.step import Pulled, TrainStages
+    from clickmill.train.step import Stepper
     from clickmill.train.stopping import EarlyStopping
 
 
@@ -94,7 +94,7 @@ class Trainer:
     """Runs passes until the plan, or early stopping, says that it is enough."""
 
     plan: Plan
-    stages: TrainStages
+    stepper: Stepper
     replicas: Replicas
     metrics: MetricSet
     schedule: Schedule
@@ -128,7 +128,7 @@ class Trainer:
                 break
 
     def next_batch(self) -> Batch | None:
-        """The next batch of this leg: what `TrainStages` reads from."""
+        """The next batch of this leg; None at its end."""
         if self._leg_left == 0:
             return None
         assert self._source is not None
@@ -139,17 +139,17 @@ class Trainer:
             self._leg_left -= 1
         return batch
 
-    def after_commit(self, pulled: Pulled, loss: float) -> None:
-        """Count a committed batch and tell the observers."""
+    def after_step(self, batch: Batch, loss: float) -> None:
+        """Count a batch that has been trained on and tell the observers."""
         assert self._source is not None
         place = self.place
         place.batch += 1
         place.step += 1
-        place.samples += pulled.batch.num_rows
-        place.position = pulled.batch.position
+        place.samples += batch.num_rows
+        place.position = batch.position
         done, _ = self._source.progress()
         for observer in self.observers:
-            observer.advance(pulled.batch.num_rows, done)
+            observer.advance(batch.num_rows, done)
         if self.plan.print_interval and (place.batch - 1) % self.plan.print_interval == 0:
             self._tell_interval(loss)
 
@@ -177,9 +177,15 @@ class Trainer:
         self._leg_left = self._batches_to_fence()
         if self._leg_left == 0:
             return False
-        self.stages.begin_leg(self.place.step, self.place.pass_number)
-        run_in_turns(self.stages, self.plan.num_workers, name="train")
-        self.replicas.align()
+        with Crew(self.plan.num_workers) as crew:
+            self.stepper.run(
+                crew,
+                self.next_batch,
+                self.after_step,
+                step=self.place.step,
+                pass_number=self.place.pass_number,
+            )
+        self.replicas.average_buffers()
         return not self._is_exhausted
 
     def _batches_to_fence(self) -> int | None:

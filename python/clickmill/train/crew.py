@@ -1,0 +1,73 @@
+"""A crew of worker threads: several tasks at once, and back when all are done.
+
+The caller is worker 0; the others wait on queues of their own. Between two calls nothing runs, so what
+the caller does there needs no lock.
+"""
+
+from __future__ import annotations
+
+import threading
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+
+Result = TypeVar("Result")
+
+
+class _Outcome(Generic[Result]):
+    """What a task returned or raised."""
+
+    def __init__(self, task: Callable[[], Result]) -> None:
+        self.error: BaseException | None = None
+        try:
+            self.value = task()
+        except BaseException as error:  # noqa: BLE001 - raised again in the caller's thread
+            self.error = error
+
+
+class Crew:
+    """`size` workers, the caller's thread among them."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self._tasks: list[SimpleQueue[Callable[[], object] | None]] = [SimpleQueue() for _ in range(size - 1)]
+        self._outcomes: list[SimpleQueue[_Outcome[object]]] = [SimpleQueue() for _ in range(size - 1)]
+        self._threads = [
+            threading.Thread(target=self._work, args=(index,), name=f"worker-{index + 1}")
+            for index in range(size - 1)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for tasks in self._tasks:
+            tasks.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def run(self, tasks: Sequence[Callable[[], Result]]) -> list[Result]:
+        """Run up to `size` tasks at once and return their results in order.
+
+        All tasks have ended when this returns or raises; the error of the first task that failed counts.
+        """
+        outcomes = cast("list[SimpleQueue[_Outcome[Result]]]", self._outcomes)
+        for queue, task in zip(self._tasks, tasks[1:], strict=False):
+            queue.put(task)
+        results = [_Outcome(tasks[0])]
+        results += [outcomes[index].get() for index in range(len(tasks) - 1)]
+        for result in results:
+            if result.error is not None:
+                raise result.error
+        return [result.value for result in results]
+
+    def _work(self, index: int) -> None:
+        while (task := self._tasks[index].get()) is not None:
+            self._outcomes[index].put(_Outcome(task))
