@@ -65,7 +65,7 @@ def test_evaluation_of_an_older_pass_tells_its_error_in_stars(place: Workplace, 
     # The label of the demo is `stars * 2 - 5`.
     assert found["error_in_stars"] == pytest.approx(found["rmse"] / 2.0)
     manifest = json.loads((place.folder / checkpoint / "checkpoint.json").read_text())
-    assert found["error_in_stars"] == manifest["metrics"]["error_in_stars"]
+    assert found["error_in_stars"] == pytest.approx(manifest["metrics"]["error_in_stars"])
 
 
 def test_clicks_of_the_future_are_predicted_from_the_past(place: Workplace) -> None:

@@ -1,4 +1,4 @@
-"""examples/own_model and examples/own_reader: a user's classes go through everything that built-in ones do."""
+"""examples/own_model, examples/own_reader: a user's classes go through all that built-in ones go through."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 
 
 def test_a_trained_model_is_scored_without_the_file_that_it_came_from(place: Workplace) -> None:
-    place.run("data", "synth", MODEL / "data/train.tsv", "--rows", "8000")
-    (summary,) = place.json("train", "-m", MODEL, "--set", "runner.train.epochs=2")
+    place.run("data", "synth", MODEL / "data/train.tsv", "--rows", "10000")
+    # Few samples, so larger steps.
+    (summary,) = place.json("train", "-m", MODEL, "--set", "hyper_parameters.optimizer.learning_rate=0.01")
     assert summary["validation"]["auc"] > 0.6
     # The checkpoint holds a copy of the model; what happens to the file afterwards changes nothing.
     (place.folder / MODEL / "model.py").write_text("raise RuntimeError('not the model that was trained')\n")

@@ -11,6 +11,7 @@ import os
 from typing import IO, TYPE_CHECKING, Any
 
 from clickmill.errors import DataError, FormatError
+from clickmill.store.plain_json import plain_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,9 +38,8 @@ class Journal:
         self._file.seek(0, os.SEEK_END)
 
     def write(self, event: str, **fields: Any) -> None:
-        """Append one event."""
-        line = json.dumps({"event": event, **fields}, ensure_ascii=False, allow_nan=False)
-        self._file.write(line.encode() + b"\n")
+        """Append one event; a metric that is not a number, as while a class is empty, is null."""
+        self._file.write(plain_json({"event": event, **fields}).encode() + b"\n")
         self._file.flush()
 
     def num_bytes(self) -> int:
