@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import logging
 from dataclasses import replace
@@ -65,6 +66,8 @@ class Run:
             logger.info("run.fresh reason=%s", "no checkpoint to resume from")
         try:
             self._build(checkpoint)
+            # What is there now stays to the end: the collector need not look at it every few batches.
+            gc.freeze()
             if checkpoint is None or not checkpoint.read_json("trainer.json")["is_finished"]:
                 self.trainer.run(
                     model=self.parts.model_spec,
@@ -74,6 +77,7 @@ class Run:
             else:
                 logger.info("run.finished already=%s", checkpoint.folder)
         finally:
+            gc.unfreeze()
             for observer in self._observers:
                 observer.close()
         return self._summary()
