@@ -68,7 +68,7 @@ class Run:
             self._build(checkpoint)
             # What is there now stays to the end: the collector need not look at it every few batches.
             gc.freeze()
-            if checkpoint is None or not checkpoint.read_json("trainer.json")["is_finished"]:
+            if checkpoint is None or not self._is_over(checkpoint):
                 self.trainer.run(
                     model=self.parts.model_spec,
                     num_parameters=sum(parameter.numel() for parameter in self.replicas[0].parameters),
@@ -89,6 +89,11 @@ class Run:
             return None
         folder, _ = max(found, key=lambda item: (item[1].step, item[1].is_pass_end))
         return open_checkpoint(folder)
+
+    def _is_over(self, checkpoint: Checkpoint) -> bool:
+        """Whether early stopping has ended the run, or it has as many passes as are asked for now."""
+        has_stopped: bool = checkpoint.read_json("trainer.json")["has_stopped"]
+        return has_stopped or checkpoint.manifest.pass_number >= self.runner.epochs
 
     def _build(self, checkpoint: Checkpoint | None) -> None:
         runner, phase = self.runner, self.phase
@@ -185,7 +190,7 @@ class Run:
             folder,
             place,
             is_pass_end=False,
-            is_finished=False,
+            has_stopped=False,
             base=base,
             metrics=self.state.metrics.compute(),
         )
@@ -194,7 +199,13 @@ class Run:
         self._prune(self.step_folder)
 
     def save_pass(
-        self, place: Place, train: dict[str, float], validation: dict[str, float], *, is_last: bool
+        self,
+        place: Place,
+        train: dict[str, float],
+        validation: dict[str, float],
+        *,
+        is_last: bool,
+        has_stopped: bool,
     ) -> None:
         """Write the checkpoint of a pass if its number, or the end of training, asks for one."""
         every = self.runner.save_checkpoint_interval
@@ -210,7 +221,7 @@ class Run:
             self.pass_folder / name,
             after,
             is_pass_end=True,
-            is_finished=is_last,
+            has_stopped=has_stopped,
             base=None,
             metrics=validation or train,
         )

@@ -55,7 +55,7 @@ class RunState:
         place: Place,
         *,
         is_pass_end: bool,
-        is_finished: bool,
+        has_stopped: bool,
         base: Checkpoint | None,
         metrics: dict[str, float],
     ) -> tuple[Checkpoint, float]:
@@ -75,7 +75,7 @@ class RunState:
         )
         texts = {
             "schema.json": self.parts.schema.to_json(),
-            "trainer.json": json.dumps(self._trainer(place, is_finished=is_finished), indent=1),
+            "trainer.json": json.dumps(self._trainer(place, has_stopped=has_stopped), indent=1),
         }
         writers: dict[str, Callable[[Path], None]] = {
             "dense.safetensors": self._write_dense,
@@ -108,10 +108,10 @@ class RunState:
         self.replicas.copy_buffers()
         load_tables(self.parts.tables, checkpoint)
 
-    def _trainer(self, place: Place, *, is_finished: bool) -> dict[str, Any]:
+    def _trainer(self, place: Place, *, has_stopped: bool) -> dict[str, Any]:
         return {
             "place": place.__dict__,
-            "is_finished": is_finished,
+            "has_stopped": has_stopped,
             "metrics": {
                 name: base64.b64encode(state).decode() for name, state in self.metrics.state_dict().items()
             },

@@ -78,9 +78,15 @@ class Fences(Protocol):
         """Write a checkpoint in the middle of a pass."""
 
     def save_pass(
-        self, place: Place, train: dict[str, float], validation: dict[str, float], *, is_last: bool
+        self,
+        place: Place,
+        train: dict[str, float],
+        validation: dict[str, float],
+        *,
+        is_last: bool,
+        has_stopped: bool,
     ) -> None:
-        """Write the checkpoint of a finished pass, if one is due."""
+        """Write the checkpoint of a finished pass, if one is due; `has_stopped`: early stopping said so."""
 
     def evict(self) -> dict[str, int]:
         """Evict rows by the tables' policies; rows that are left, by table."""
@@ -225,7 +231,9 @@ class Trainer:
             self._tell(lambda o: o.note(f"learning rate lowered to {self.learning_rate * factor:g}"))
         should_stop = self.stopping is not None and self.stopping.observe(watched)
         is_last = should_stop or place.pass_number + 1 == self.plan.passes
-        self.fences.save_pass(place, self.last_train, self.last_validation, is_last=is_last)
+        self.fences.save_pass(
+            place, self.last_train, self.last_validation, is_last=is_last, has_stopped=should_stop
+        )
         return should_stop
 
     def _tell_interval(self, loss: float) -> None:
