@@ -19,7 +19,6 @@ def fingerprint(folder: Path) -> dict[str, Any]:
     checkpoint = open_checkpoint(folder)
     state = checkpoint.read_json("trainer.json")
     del state["journal_bytes"]  # the journal holds times
-    del state["settings"]  # they hold the folder of the run
     return {
         "dense": {name: array.tobytes() for name, array in load_file(folder / "dense.safetensors").items()},
         "optimizer": {

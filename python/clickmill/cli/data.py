@@ -146,19 +146,23 @@ def split(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for both parts.")] = Path(),
     fraction: Annotated[float, typer.Option(help="Share of the test part.")] = 0.2,
     by: Annotated[
-        str, typer.Option(help="`order`: the last lines. `random`. Or a column with numbers: the largest.")
+        str, typer.Option(help="`order`: the last lines. `hash` of the line. Or a column: its last values.")
     ] = "order",
     header: Annotated[bool, typer.Option("--header", help="The first line names the columns.")] = False,
     delimiter: Annotated[str, typer.Option(help="Text between columns; a tab where absent.")] = "\t",
-    seed: Annotated[int, typer.Option(min=0, help="For `--by random`.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="For `--by hash`: another seed is another split.")] = 0,
     json: Json = False,
 ) -> None:
     """Split a click log into a part to train on and a part to test on.
+
+    A column holds numbers, or texts that sort as they are; without a header it goes by number, from 1.
+    Parts that are split by a column are sorted by it.
 
     \b
     Example:
       clickmill data split log.tsv --fraction 0.2 --output parts
       clickmill data split log.csv --header --delimiter , --by hour
+      clickmill data split ratings.dat --delimiter :: --by 4
     """
     from clickmill.data.split import Fields, split_log
     from clickmill.errors import DataError

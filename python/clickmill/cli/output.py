@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 from typing import TYPE_CHECKING, Any
+
+from clickmill.store.plain_json import plain_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,17 +15,7 @@ if TYPE_CHECKING:
 
 def print_json(value: Any) -> None:
     """One JSON value on stdout, indented where a person reads it; NaN and infinity become null."""
-    indent = 2 if sys.stdout.isatty() else None
-    text = json.dumps(_finite(value), indent=indent, ensure_ascii=False, default=str, allow_nan=False)
-    sys.stdout.write(text + "\n")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    sys.stdout.write(plain_json(value, indent=2 if sys.stdout.isatty() else None) + "\n")
 
 
 def print_text(text: str) -> None:

@@ -85,8 +85,6 @@ class RMSProp(Optimizer):
     """Names the optimizer."""
     rho: Beta = 0.99
     """Decay of the mean of squares."""
-    momentum: Beta = 0.0
-    """Momentum on the scaled gradient."""
     epsilon: PositiveNumber = 1e-8
     """Added to the root of the mean of squares."""
 

@@ -10,7 +10,7 @@ from clickmill._core import BinaryMetrics, ExactAuc, GroupAuc, RegressionMetrics
 from clickmill.errors import ConfigError, FormatError, StateError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -50,7 +50,8 @@ class MetricSet:
 
     `names`: what `compute` gives, in this order; none: all that cost no memory per sample. `thresholds`:
     uniform AUC buckets as in the seeds (4096) in place of the finer default. `window`: batches that
-    `batch_auc` looks back. May be updated from several threads.
+    `batch_auc` looks back. `derived`: numbers of the caller's own, made from those of `names` and given
+    after them. May be updated from several threads.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class MetricSet:
         window: int = 20,
         limit: int = DEFAULT_LIMIT,
         group_weight: Literal["impressions", "clicks", "uniform"] = "impressions",
+        derived: Callable[[Mapping[str, float]], Mapping[str, float]] | None = None,
     ) -> None:
         base, extra = (BINARY_METRICS, _KEEPING) if task == "binary" else (REGRESSION_METRICS, ())
         self.names: tuple[str, ...] = tuple(base if names is None else names)
@@ -69,6 +71,7 @@ class MetricSet:
             if name not in base and name not in extra:
                 raise ConfigError(f"metric `{name}` is not known for {task} labels; known: {base + extra}")
         self.task: Task = task
+        self._derived = derived
         self._parts: dict[str, Any] = {}
         if task == "regression":
             self._parts["regression"] = RegressionMetrics()
@@ -120,7 +123,8 @@ class MetricSet:
     def compute(self) -> dict[str, float]:
         """The value of each name; NaN where there is nothing to divide by, AUC 0.5 while a class is empty."""
         values = self._binary_values() if self.task == "binary" else self._parts["regression"].report()
-        return {name: values[name] for name in self.names}
+        chosen = {name: values[name] for name in self.names}
+        return chosen if self._derived is None else {**chosen, **self._derived(chosen)}
 
     def _binary_values(self) -> dict[str, float]:
         values: dict[str, float] = self._parts["binary"].report()

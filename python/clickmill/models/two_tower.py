@@ -64,6 +64,10 @@ class TwoTower(nn.Model):
         """In the scale of the label."""
         return (logit_B.float() + 5.0) / 2.0 if self.is_in_stars else logit_B.float()
 
+    def derived_metrics(self, metrics: Mapping[str, float]) -> Mapping[str, float]:
+        """The demo's error: in stars, whatever the scale of the label."""
+        return {"error_in_stars": metrics["rmse"] if self.is_in_stars else metrics["rmse"] / 2.0}
+
 
 class _Tower(torch.nn.Module):
     """Pooled slots through one batched product, sequences through a convolution, all into a fusion layer."""

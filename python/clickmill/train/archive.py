@@ -80,7 +80,7 @@ class Archive:
         return saved
 
     def save_pass(
-        self, state: RunState, place: Place, metrics: dict[str, float], *, is_stopped: bool
+        self, state: RunState, place: Place, metrics: dict[str, float], *, has_stopped: bool
     ) -> tuple[Checkpoint, float]:
         """Write the checkpoint of the pass that has just ended; always full."""
         is_pass_style = self._runner.save_checkpoint_style == "pass"
@@ -88,7 +88,7 @@ class Archive:
         after = replace(place, pass_number=place.pass_number + 1, batch=0, samples=0, position=None)
         folder = self.pass_folder / name
         saved = self._save(
-            state, folder, after, is_pass_end=True, is_stopped=is_stopped, base=None, metrics=metrics
+            state, folder, after, is_pass_end=True, has_stopped=has_stopped, base=None, metrics=metrics
         )
         self._chain.clear()
         return saved

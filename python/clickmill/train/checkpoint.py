@@ -6,6 +6,7 @@
       dense.safetensors       parameters and buffers of the dense net
       optimizer.safetensors   state of the dense optimizer
       trainer.json            reader position, counters, metrics, schedules
+      settings.json           configuration of the run, for a resume to compare with its own
       tables/<name>.rows      rows of a table: full, or what changed since the base checkpoint
       model.py                the user's model, where it is not a built-in
 
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import DataError, FormatError
 from clickmill.store import durable
+from clickmill.store.plain_json import plain_json
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -102,9 +104,7 @@ def write_checkpoint(
             if path.is_file() and (name := str(path.relative_to(partial)))
         }
         manifest = Manifest(**{**manifest.__dict__, "files": files})
-        (partial / MANIFEST).write_text(
-            json.dumps(manifest.__dict__, indent=1, ensure_ascii=False), encoding="utf-8"
-        )
+        (partial / MANIFEST).write_text(plain_json(manifest.__dict__, indent=1), encoding="utf-8")
     return Checkpoint(folder, manifest)
 
 

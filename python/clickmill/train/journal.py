@@ -7,11 +7,11 @@ stands in it twice.
 from __future__ import annotations
 
 import json
-import math
 import os
 from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import DataError, FormatError, StorageError
+from clickmill.store.plain_json import plain_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,9 +40,8 @@ class Journal:
         self._file.seek(0, os.SEEK_END)
 
     def write(self, event: str, **fields: Any) -> None:
-        """Append one event."""
-        content = {"event": event, **fields}
-        line = json.dumps(finite(content), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        """Append one event; a metric that is not a number, as while a class is empty, is null."""
+        line = plain_json({"event": event, **fields}).encode() + b"\n"
         try:
             while line:
                 line = line[self._file.write(line) or 0 :]
@@ -60,13 +59,6 @@ class Journal:
     def close(self) -> None:
         """Close the file; the journal stays readable."""
         self._file.close()
-
-
-def finite(value: Any) -> Any:
-    """The value as JSON can say it: None for a number that is not finite, as metrics of one class are."""
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def read_journal(folder: Path) -> Iterator[dict[str, Any]]:

@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 def metrics_for(model: Model, *, schema: Schema | None = None, is_exact: bool = False) -> MetricSet:
-    """Metrics that fit the model's task.
+    """Metrics that fit the model's task, and what the model derives from them.
 
     `is_exact` adds those that keep every score: the exact AUC, and GAUC where the schema has a group slot.
     """
     if model.task == "regression":
-        return MetricSet(task="regression")
+        return MetricSet(task="regression", derived=model.derived_metrics)
     if not is_exact:
-        return MetricSet()
+        return MetricSet(derived=model.derived_metrics)
     names = [*BINARY_METRICS, "exact_auc"]
     names.remove("batch_auc")
     if schema is not None and _has_group(schema):
         names.append("gauc")
-    return MetricSet(names)
+    return MetricSet(names, derived=model.derived_metrics)
 
 
 def main_metric(metrics: MetricSet) -> str:
@@ -49,10 +49,15 @@ def train_line(pass_number: int, batch: int, loss: float, metrics: Mapping[str, 
 
 
 def summary_line(metrics: Mapping[str, float]) -> str:
-    """The line of a whole pass."""
+    """The line of a whole pass: in the seeds' words, then what a model has derived."""
     if "auc" in metrics:
-        return global_line(metrics)
-    return " ".join(f"{name.upper()}={value:.6f}" for name, value in metrics.items())
+        own = [name for name in metrics if name not in BINARY_METRICS]
+        return " ".join([global_line(metrics), *(_word(name, metrics[name]) for name in own)])
+    return " ".join(_word(name, value) for name, value in metrics.items())
+
+
+def _word(name: str, value: float) -> str:
+    return f"{name.upper()}={value:.6f}"
 
 
 def _has_group(schema: Schema) -> bool:

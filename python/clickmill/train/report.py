@@ -7,6 +7,7 @@ from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING, Any
 
+from clickmill.metrics import BINARY_METRICS, REGRESSION_METRICS
 from clickmill.store import durable
 from clickmill.train.chart import Line, chart
 from clickmill.train.journal import read_journal
@@ -57,11 +58,8 @@ def _cards(events: list[dict[str, Any]], ends: list[dict[str, Any]]) -> list[str
     cards = [("passes", str(len(ends)))]
     if ends:
         last = ends[-1]
-        best = max((e["validation"].get("auc", 0.0) for e in ends), default=0.0)
         cards.append(("samples in a pass", f"{last['samples']:,}"))
-        cards.append(("train AUC, last pass", f"{last['train'].get('auc', float('nan')):.5f}"))
-        if best:
-            cards.append(("best validation AUC", f"{best:.5f}"))
+        cards += _metric_cards(ends)
         cards.append(("samples per second", f"{last['samples'] / max(last['seconds'], 1e-9):,.0f}"))
         for table, rows in last["table_rows"].items():
             cards.append((f"rows in table {table}", f"{rows:,}"))
@@ -74,18 +72,33 @@ def _cards(events: list[dict[str, Any]], ends: list[dict[str, Any]]) -> list[str
     ]
 
 
+def _metric_cards(ends: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    """The metric that decides, and those that the model has derived."""
+    last = ends[-1]
+    name, best_of = ("auc", max) if "auc" in last["train"] else ("rmse", min)
+    cards = [(f"train {name.upper()}, last pass", _number(last["train"][name]))]
+    found = [e["validation"][name] for e in ends if e["validation"].get(name) is not None]
+    if found:
+        cards.append((f"best validation {name.upper()}", _number(best_of(found))))
+    part = "validation" if last["validation"] else "train"
+    for own in last[part]:
+        if own not in BINARY_METRICS and own not in REGRESSION_METRICS:
+            cards.append((f"{part} {own.replace('_', ' ')}, last pass", _number(last[part][own])))
+    return cards
+
+
 def _charts(events: list[dict[str, Any]]) -> list[str]:
     intervals = [e for e in events if e["event"] == "interval"]
     ends = [e for e in events if e["event"] == "pass_end"]
 
     def metric(name: str) -> list[tuple[float, float]]:
-        return [(e["step"], e["metrics"][name]) for e in intervals if name in e["metrics"]]
+        return [(e["step"], e["metrics"][name]) for e in intervals if e["metrics"].get(name) is not None]
 
     def validation(name: str) -> list[tuple[float, float]]:
-        return [(e["step"], e["validation"][name]) for e in ends if name in e["validation"]]
+        return [(e["step"], e["validation"][name]) for e in ends if e["validation"].get(name) is not None]
 
     def field(name: str) -> list[tuple[float, float]]:
-        return [(e["step"], e[name]) for e in intervals]
+        return [(e["step"], e[name]) for e in intervals if e[name] is not None]
 
     charts = [
         chart(
@@ -98,7 +111,7 @@ def _charts(events: list[dict[str, Any]]) -> list[str]:
             x_label="step",
         ),
         chart(
-            "Log loss",
+            "Log loss" if metric("logloss") else "Loss",
             [
                 Line("batch", field("loss")),
                 Line("train", metric("logloss")),
@@ -141,4 +154,9 @@ def _pass_table(ends: list[dict[str, Any]]) -> str:
 
 
 def _cell(value: float | None) -> str:
-    return "<td></td>" if value is None else f"<td>{value:.5f}</td>"
+    return f"<td>{'' if value is None else _number(value)}</td>"
+
+
+def _number(value: float | None) -> str:
+    """`-` for what was not a number: a share of nothing."""
+    return "-" if value is None else f"{value:.5f}"

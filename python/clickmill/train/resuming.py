@@ -98,7 +98,7 @@ def settings_of(
 
 def check_settings(checkpoint: Checkpoint, now: Mapping[str, Any], model_source: str | None) -> list[str]:
     """Changes that are noted, in words; ConfigError for those that must not be."""
-    before = checkpoint.read_json("trainer.json")["settings"]
+    before = checkpoint.read_json("settings.json")
     wrong = []
     noted = []
     for key, old, new in _differences(before, json.loads(json.dumps(now)), ""):

@@ -121,8 +121,8 @@ class Run:
             observer.close()
 
     def _is_finished(self, checkpoint: Checkpoint) -> bool:
-        is_stopped: bool = checkpoint.read_json("trainer.json")["is_stopped"]
-        return is_stopped or self.trainer.place.pass_number >= self.runner.epochs
+        has_stopped: bool = checkpoint.read_json("trainer.json")["has_stopped"]
+        return has_stopped or self.trainer.place.pass_number >= self.runner.epochs
 
     def _build(self, checkpoint: Checkpoint | None) -> None:
         runner, phase = self.runner, self.phase
@@ -247,12 +247,12 @@ class Run:
         self._check_finite()
         self._tell_saved(*self.archive.save_step(self.state, place, self.state.metrics.compute()))
 
-    def save_pass(self, place: Place, metrics: dict[str, float], *, is_stopped: bool, is_last: bool) -> None:
+    def save_pass(self, place: Place, metrics: dict[str, float], *, has_stopped: bool, is_last: bool) -> None:
         """Write the checkpoint of a pass if its number, or the end of training, asks for one."""
         self._check_finite()
         every = self.runner.save_checkpoint_interval
         if is_last or (every > 0 and (place.pass_number + 1) % every == 0):
-            self._tell_saved(*self.archive.save_pass(self.state, place, metrics, is_stopped=is_stopped))
+            self._tell_saved(*self.archive.save_pass(self.state, place, metrics, has_stopped=has_stopped))
 
     def _check_finite(self) -> None:
         """A step can break the parameters with a loss that was still a number; that must not be saved."""

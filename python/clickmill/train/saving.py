@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from clickmill.train.assembly import load_dense, load_tables
 from clickmill.train.checkpoint import VERSION, Checkpoint, Manifest, write_checkpoint
-from clickmill.train.journal import finite
 from clickmill.train.trainer import Place
 
 if TYPE_CHECKING:
@@ -61,7 +60,7 @@ class RunState:
         is_pass_end: bool,
         base: Checkpoint | None,
         metrics: dict[str, float],
-        is_stopped: bool = False,
+        has_stopped: bool = False,
     ) -> tuple[Checkpoint, float]:
         """Write a checkpoint; with `base`, tables as a difference to it. Returns it and its seconds."""
         started = time.perf_counter()
@@ -76,11 +75,12 @@ class RunState:
             hyper=self.parts.hyper,
             tables=list(self.parts.tables),
             base=None if base is None else base.folder.name,
-            metrics=finite(metrics),
+            metrics=dict(metrics),
         )
         texts = {
             "schema.json": self.parts.schema.to_json(),
-            "trainer.json": json.dumps(self._trainer(place, is_stopped=is_stopped), indent=1),
+            "settings.json": json.dumps(self.settings, indent=1, ensure_ascii=False),
+            "trainer.json": json.dumps(self._trainer(place, has_stopped=has_stopped), indent=1),
         }
         if self.parts.model_source is not None:
             texts["model.py"] = self.parts.model_source
@@ -117,11 +117,10 @@ class RunState:
             arrays = [file.get_tensor(name) for name in sorted(file.keys())]
             self.optimizer.load_state(int(file.metadata()["step"]), arrays)
 
-    def _trainer(self, place: Place, *, is_stopped: bool) -> dict[str, Any]:
+    def _trainer(self, place: Place, *, has_stopped: bool) -> dict[str, Any]:
         return {
             "place": place.__dict__,
-            "is_stopped": is_stopped,
-            "settings": self.settings,
+            "has_stopped": has_stopped,
             "metrics": {
                 name: base64.b64encode(state).decode() for name, state in self.metrics.state_dict().items()
             },

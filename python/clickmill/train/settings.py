@@ -56,7 +56,6 @@ def dense_optimizer_json(optimizer: DenseOptimizer, l2: float) -> str:
             settings = {
                 "kind": "rms_prop",
                 "alpha": optimizer.rho,
-                "momentum": optimizer.momentum,
                 "eps": optimizer.epsilon,
                 "weight_decay": l2,
             }

@@ -85,7 +85,7 @@ class Fences(Protocol):
     def save_step(self, place: Place) -> None:
         """Write a checkpoint in the middle of a pass."""
 
-    def save_pass(self, place: Place, metrics: dict[str, float], *, is_stopped: bool, is_last: bool) -> None:
+    def save_pass(self, place: Place, metrics: dict[str, float], *, has_stopped: bool, is_last: bool) -> None:
         """Write the checkpoint of a finished pass, if one is due; `metrics` empty if not measured."""
 
     def evict(self) -> dict[str, int]:
@@ -243,7 +243,7 @@ class Trainer:
         is_last = should_stop or is_end
         self._timed(
             "save",
-            lambda: self.fences.save_pass(place, measured, is_stopped=should_stop, is_last=is_last),
+            lambda: self.fences.save_pass(place, measured, has_stopped=should_stop, is_last=is_last),
         )
         self.stopwatch.log(place.pass_number, place.batch)
         return should_stop

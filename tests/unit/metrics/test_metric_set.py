@@ -175,3 +175,11 @@ def test_global_line_is_paddlerecs_line() -> None:
         "AUC=1.000000 BUCKET_ERROR=0.000000 MAE=0.250000 RMSE=0.250000 Actural_CTR=0.500000 "
         "Predicted_CTR=0.500000 COPC=1.000000 MEAN Q_VALUE=0.620678 Ins number=2"
     )
+
+
+def test_derived_numbers_come_after_those_that_they_are_made_from() -> None:
+    metrics = MetricSet(task="regression", derived=lambda values: {"half": values["rmse"] / 2.0})
+    metrics.update(np.array([1.0, 3.0], np.float32), np.array([1.0, 1.0], np.float32))
+    values = metrics.compute()
+    assert list(values)[-1] == "half"
+    assert values["half"] == pytest.approx(2.0**0.5 / 2.0)

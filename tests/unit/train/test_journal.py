@@ -55,3 +55,10 @@ def test_a_damaged_line_is_named_with_its_number(tmp_path):
         file.write(b"nonsense\n")
     with pytest.raises(FormatError, match=r"journal\.jsonl:2:1"):
         list(read_journal(tmp_path))
+
+
+def test_a_metric_that_is_not_a_number_is_null(tmp_path):
+    with closing(Journal(tmp_path)) as journal:
+        journal.write("interval", metrics={"ne": float("nan"), "copc": float("inf"), "auc": 0.5})
+    (event,) = read_journal(tmp_path)
+    assert event["metrics"] == {"ne": None, "copc": None, "auc": 0.5}
