@@ -109,6 +109,9 @@ class Stepper:
         self._metrics = metrics
         self._options = options
         self._stopwatch = stopwatch
+        self._has_batch_norm = any(
+            isinstance(module, torch.nn.modules.batchnorm._BatchNorm) for module in replicas.model.modules()
+        )
         self._step = 0
         self._pass_number = 0
 
@@ -167,8 +170,11 @@ class Stepper:
         label_B = torch.tensor(batch.labels[part.rows, 0])
         weight_B = None if batch.weights is None else torch.tensor(batch.weights[part.rows])
         score_B = self._score(model, features) if self._options.is_progressive else None
+        # A last batch of one sample has no variance: it is normalised by the running statistics.
+        model.train(part.num_rows > 1 or not self._has_batch_norm)
         with torch.autocast("cpu", torch.bfloat16, enabled=self._options.precision == "bf16"):
             logit_B = model(features)
+        model.train()
         logit_B = logit_B.float()
         loss = model.loss(logit_B, label_B, weight_B) * (part.num_rows / batch.num_rows)
         loss.backward()  # type: ignore[no-untyped-call]

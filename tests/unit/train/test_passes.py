@@ -44,6 +44,16 @@ def test_max_batches_ends_every_pass(workplace):
     assert [end["samples"] for end in events("pass_end")] == [400, 400, 400]
 
 
+@pytest.mark.parametrize("num_workers", [1, 2, 3])
+@pytest.mark.parametrize("left", [1, 2, 3])
+def test_a_last_batch_of_a_few_samples_passes_through_batch_normalisation(workplace, left, num_workers):
+    lines = Path("train.tsv").read_text().splitlines(keepends=True)
+    Path("odd.tsv").write_text("".join(lines[: 200 + left]))
+    options = ("dataset.0.data_path=odd.tsv", "hyper_parameters.batch_norm=true", "runner.0.epochs=1")
+    (summary,) = train(small_config(*options, f"phase.0.thread_num={num_workers}"))
+    assert summary["step"] == 3
+
+
 def test_rows_are_evicted_at_the_interval_and_at_the_end(workplace):
     evicting = "hyper_parameters.tables={embedding: {eviction: {ttl_steps: 3}}}"
     options = ("runner.0.epochs=1", "dataset.0.shuffle=none", "phase.0.thread_num=1")
