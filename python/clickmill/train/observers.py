@@ -92,7 +92,8 @@ class JournalObserver(Observer):
 class TensorBoardObserver(Observer):
     """Scalars by step: `train/…` at every interval, `validation/…` at every pass."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, first_step: int | None = None) -> None:
+        """`first_step` of a resumed run: what was told of steps from there on, before it stopped, is dropped."""
         try:
             from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415
         except ImportError as error:
@@ -100,7 +101,7 @@ class TensorBoardObserver(Observer):
                 "TensorBoard export needs the package `tensorboard`",
                 hint="run `pip install 'clickmill[tensorboard]'`, or leave out `tensorboard_path`",
             ) from error
-        self._writer = SummaryWriter(str(folder))
+        self._writer = SummaryWriter(str(folder), purge_step=first_step)
 
     def interval(self, event: Interval) -> None:
         self._scalars("train", {**event.metrics, "loss": event.loss}, event.step)

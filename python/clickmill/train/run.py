@@ -159,7 +159,12 @@ class Run:
             settings=settings,
         )
         if runner.tensorboard_path:
-            self._observers.append(TensorBoardObserver(Path(runner.tensorboard_path)))
+            self._observers.append(
+                TensorBoardObserver(
+                    Path(runner.tensorboard_path),
+                    first_step=None if checkpoint is None else checkpoint.manifest.step + 1,
+                )
+            )
         self.trainer = self._make_trainer(plan, optimizer)
         if checkpoint is None:
             if origin is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from html.parser import HTMLParser
 from pathlib import Path
@@ -53,6 +54,22 @@ def test_tensorboard_reads_the_scalars_of_a_run(workplace):
     ends = [event for event in journal if event["event"] == "pass_end"]
     points = events.Scalars("validation/auc")
     assert [point.value for point in points] == pytest.approx([end["validation"]["auc"] for end in ends])
+
+
+def test_tensorboard_sees_each_step_of_a_resumed_run_once(workplace):
+    pytest.importorskip("tensorboard")
+    options = ("runner.0.tensorboard_path=board", "runner.0.save_step_interval=10")
+    train(small_config(*options, "runner.0.epochs=1"))
+    shutil.rmtree("run/checkpoints")  # as if it had been killed after its 30th batch
+    train(small_config(*options), resume=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+        events = EventAccumulator("board")
+        events.Reload()
+    steps = [point.step for point in events.Scalars("train/loss")]
+    assert steps == [event["step"] for event in read_journal(Path("run")) if event["event"] == "interval"]
 
 
 def test_the_report_is_well_formed_and_holds_the_curves(workplace):
