@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clickmill.errors import StorageError
+from clickmill.errors import FormatError, StorageError
 from clickmill.store import durable
 from clickmill.train.checkpoint import Checkpoint, Manifest, find_checkpoints, open_checkpoint
 from clickmill.train.pruning import prune
@@ -122,4 +122,7 @@ class Archive:
 def open_newest(archive: Archive) -> Checkpoint | None:
     """The newest checkpoint of a run, checked; None where there is none yet."""
     newest = archive.newest()
-    return None if newest is None else open_checkpoint(newest)
+    try:
+        return None if newest is None else open_checkpoint(newest)
+    except FormatError as error:
+        raise FormatError(str(error), hint=f"remove `{newest}` to resume from the one before it") from error

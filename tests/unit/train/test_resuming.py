@@ -9,7 +9,7 @@ import pytest
 from tests.checkpoints import fingerprint, history
 from tests.unit.train.conftest import small_config
 
-from clickmill.errors import ConfigError
+from clickmill.errors import ConfigError, FormatError
 from clickmill.train.api import evaluate, train
 from clickmill.train.journal import read_journal
 
@@ -137,6 +137,20 @@ def test_what_is_only_told_or_written_otherwise_changes_nothing(workplace, caplo
     train(small_config("runner.0.print_interval=3", "dataset.0.threads=1"), resume=True)
     assert "another configuration" not in caplog.text
     assert fingerprint(Path("whole/checkpoints/1")) == fingerprint(Path("run/checkpoints/1"))
+
+
+def test_a_damaged_newest_checkpoint_is_named_with_the_way_to_the_one_before(workplace):
+    options = ("runner.0.save_step_interval=10", "runner.0.epochs=1")
+    train(small_config(*options))
+    whole = fingerprint(Path("run/checkpoints/0"))
+    path = Path("run/checkpoints/0/trainer.json")
+    path.write_text(path.read_text().replace("2", "3", 1))
+    with pytest.raises(FormatError, match=r"trainer\.json is damaged") as caught:
+        train(small_config(*options), resume=True)
+    assert caught.value.hint == "remove `run/checkpoints/0` to resume from the one before it"
+    shutil.rmtree("run/checkpoints/0")
+    train(small_config(*options), resume=True)
+    assert fingerprint(Path("run/checkpoints/0")) == whole
 
 
 def test_other_files_are_refused_by_the_reader(workplace):
