@@ -30,19 +30,28 @@ KINDS = {
         "dataset.0.shuffle={kind: block, rows: 500, block_bytes: 16384}",
         "runner.0.save_step_full_interval=4",
         "runner.0.save_checkpoint_keep={last: 2, best: 1}",
+        "hyper_parameters.optimizer={class: Adam, learning_rate: 0.01, lazy_mode: false}",
+        "runner.0.learning_rate_schedule={class: exponential, factor: 0.5, unit: batch, interval: 20}",
     ),
-    "gzip": (
+    "gzip, bf16, evicted by show and click": (
         "phase.0.thread_num=2",
+        "runner.0.precision=bf16",
+        "runner.0.save_step_full_interval=5",
+        "hyper_parameters.tables.embedding={eviction: {show_click: {threshold: 0.3}, max_rows: 600}}",
         "dataset.0.data_path=train.gz",
         "dataset.0.shuffle={kind: buffer, rows: 900}",
     ),
-    "a user's reader": (
+    "a user's reader, FTRL": (
+        "hyper_parameters.sparse_optimizer={class: FTRL, l1: 0.01}",
+        "hyper_parameters.tables.embedding={admission: {kind: probability, p: 0.5}}",
         "dataset.0.data_converter=reader.py",
         "dataset.0.data_path=train.jsonl",
         "dataset.0.validation={data_path: test.jsonl}",
         "dataset.0.shuffle={kind: buffer, rows: 800}",
     ),
-    "parquet": (
+    "parquet, Adagrad": (
+        "hyper_parameters.optimizer={class: AdamW, learning_rate: 0.01}",
+        "hyper_parameters.sparse_optimizer={class: RowWiseAdagrad, learning_rate: 0.05}",
         "phase.0.thread_num=2",
         "dataset.0.format=parquet",
         "dataset.0.data_path=train.parquet",
@@ -144,7 +153,7 @@ def test_a_run_killed_while_it_writes_a_checkpoint_goes_on_from_the_one_before(w
 
 
 def test_a_run_killed_during_validation_validates_again(workplace):
-    overrides = KINDS["a user's reader"]
+    overrides = KINDS["a user's reader, FTRL"]
     whole = undisturbed(workplace, *overrides)
     # The reader opens the validation samples to look at them, at the end of the first pass and of the second.
     killed = run(workplace, *train(*overrides), crash=Crash("open", "test.jsonl", 3))

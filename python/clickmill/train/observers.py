@@ -93,7 +93,7 @@ class TensorBoardObserver(Observer):
     """Scalars by step: `train/…` at every interval, `validation/…` at every pass."""
 
     def __init__(self, folder: Path, *, first_step: int | None = None) -> None:
-        """`first_step` of a resumed run: what was told of steps from there on, before it stopped, is dropped."""
+        """`first_step` of a resumed run: what was told of later steps before it stopped is dropped."""
         try:
             from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415
         except ImportError as error:
