@@ -133,8 +133,14 @@ class Run:
     def _warm_start(self) -> None:
         runner = self.runner
         path = runner.init_model_path or runner.init_pretraining_model_path
-        if path:
-            self.state.restore_parameters(open_checkpoint(Path(path)))
+        if not path:
+            return
+        checkpoint = open_checkpoint(Path(path))
+        self.state.restore_parameters(checkpoint)
+        if runner.init_model_path:
+            self.state.restore_optimizer(checkpoint)
+        # Rows remember the step that touched them last, and steps never go back.
+        self.trainer.place.step = checkpoint.manifest.step
 
     def _make_trainer(self, optimizer: _core.DenseOptimizer) -> Trainer:
         runner, state = self.runner, self.state

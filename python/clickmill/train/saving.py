@@ -92,7 +92,7 @@ class RunState:
     def restore(self, checkpoint: Checkpoint) -> Place:
         """Take everything back from a checkpoint; returns where the run was."""
         self.restore_parameters(checkpoint)
-        self._read_optimizer(checkpoint.folder / "optimizer.safetensors")
+        self.restore_optimizer(checkpoint)
         content = checkpoint.read_json("trainer.json")
         self.metrics.load_state_dict(
             {name: base64.b64decode(state) for name, state in content["metrics"].items()}
@@ -133,10 +133,11 @@ class RunState:
         names = {f"{index:05d}": array for index, array in enumerate(arrays)}
         save_file(names, path, metadata={"step": str(step)})
 
-    def _read_optimizer(self, path: Path) -> None:
+    def restore_optimizer(self, checkpoint: Checkpoint) -> None:
+        """Take the state of the dense optimizer; that of the tables comes with their rows."""
         from safetensors import safe_open  # noqa: PLC0415
 
-        with safe_open(path, framework="numpy") as file:
+        with safe_open(checkpoint.folder / "optimizer.safetensors", framework="numpy") as file:
             arrays = [file.get_tensor(name) for name in sorted(file.keys())]
             self.optimizer.load_state(int(file.metadata()["step"]), arrays)
 
