@@ -170,8 +170,8 @@ def _commands_page() -> str:
 
 def _index_page() -> str:
     words = (
-        "Kinds of pages: guides say what to do, concepts say how things are, formats say what lies "
-        "in a file byte by byte, the reference is written by the code.\n"
+        "Kinds of pages: the tutorial leads by the hand, guides say what to do, concepts say how things are, "
+        "formats say what lies in a file byte by byte, the reference is written by the code.\n"
     )
     rows = ["| kind | page |", "|---|---|"]
     for folder, kind in KINDS.items():

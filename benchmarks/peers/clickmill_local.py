@@ -29,7 +29,12 @@ CONFIG = """
 workspace: "."
 mode: train
 runner:
-- {{name: train, class: train, epochs: 1, print_interval: 100, precision: {precision}, output_path: "{folder}/run"}}
+- name: train
+  class: train
+  epochs: 1
+  print_interval: 100
+  precision: {precision}
+  output_path: "{folder}/run"
 dataset:
 - {{name: train, format: criteo, data_path: {train}, batch_size: 1000, threads: {threads}}}
 - {{name: test, format: criteo, data_path: ["{test}"], batch_size: 1000}}
@@ -50,9 +55,11 @@ class Clock(Observer):
         self.samples = 0
 
     def run_start(self, event: RunStart) -> None:
+        del event
         self.start = (time.perf_counter(), cpu_seconds())
 
     def advance(self, samples: int, bytes_done: int) -> None:
+        del bytes_done
         self.samples += samples
         self.watch.wall_s = time.perf_counter() - self.start[0]
         self.watch.cpu_s = cpu_seconds() - self.start[1]

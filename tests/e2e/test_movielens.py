@@ -80,7 +80,8 @@ def test_clicks_of_the_future_are_predicted_from_the_past(place: Workplace) -> N
 def test_a_behaviour_sequence_from_an_own_reader_is_learnt_from(place: Workplace) -> None:
     (summary,) = place.json("train", "-m", EXAMPLE / "din.yaml", *SMALL, "--set", "runner.din.epochs=3")
     assert summary["validation"]["auc"] > 0.65
-    found = place.json("evaluate", "-m", EXAMPLE / "din.yaml", "--dataset", "future")
+    # `evaluate_dataset_name` of the runner names what is scored.
+    found = place.json("evaluate", "-m", EXAMPLE / "din.yaml")
     assert found["auc"] == summary["validation"]["auc"]
     assert found["samples"] == summary["validation"]["count"] == 480
 

@@ -125,6 +125,9 @@ def _reader_config(paths: list[str], model: str | None, dataset: str | None, for
         if not config.dataset:
             raise ConfigError(f"{config.file}: has no data set")
         section = config.dataset_named(dataset) if dataset else config.dataset[0]
+        if section.data_converter or section.sample_format == "parquet":
+            what = "a reader class of yours" if section.data_converter else "Parquet"
+            raise ConfigError(f"dataset `{section.name}` comes from {what}; only text files can be described")
     else:
         try:
             TypeAdapter(FormatConfig).validate_python({"kind": format})

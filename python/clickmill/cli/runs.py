@@ -68,7 +68,8 @@ def evaluate(
 ) -> None:
     """Score samples with a trained model and print the metrics.
 
-    Without `--dataset` and `--data`: the validation samples of the data set that the model was trained on.
+    Without `--dataset` and `--data`: what the run validates with, the validation samples of its data set or
+    the data set that `evaluate_dataset_name` names.
 
     \b
     Example:

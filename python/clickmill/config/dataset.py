@@ -31,7 +31,7 @@ class ValidationConfig(Section):
     data_path: Texts = ()
     """Files, folders or patterns, as for the data set."""
     fraction: Annotated[Fraction, Field(lt=1.0)] = 0.0
-    """This share at the end of the data, by files where there are several, else by rows."""
+    """This share at the end of the data, by bytes, cut between lines; compressed files stay whole."""
 
     @model_validator(mode="after")
     def _one_of_two(self) -> ValidationConfig:

@@ -83,7 +83,7 @@ def hold_out(files: Sequence[Path], fraction: float) -> tuple[list[FileRange], l
     if not train or not held:
         raise DataError(
             f"a fraction of {fraction:g} cannot be held out of {len(files)} compressed file(s)",
-            hint="split the data into several files, or give `validation.data_path`",
+            hint="cut it with `clickmill data split`, and give `validation.data_path`",
         )
     return train, held
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from clickmill.metrics import MetricSet
     from clickmill.train.evaluation import Scores
     from clickmill.train.observer import Observer
+
+logger = logging.getLogger("clickmill.train")
 
 
 def train(
@@ -43,7 +46,7 @@ def train(
 
 
 def evaluate(config: Config, *, checkpoint: Path | None = None, dataset: str | None = None) -> dict[str, Any]:
-    """Metrics of a checkpoint on a data set: by default the newest one, on the validation data."""
+    """Metrics of a checkpoint on a data set: by default the newest one, on what the run validates with."""
     runner, phase = _only_phase(config)
     metrics: MetricSet | None = None
     folder = checkpoint or _newest(config, runner, phase)
@@ -76,6 +79,7 @@ class _Scorer:
         _prepare_process(phase.thread_num)
         self.folder = folder
         checkpoint = open_checkpoint(folder)
+        dataset = dataset or runner.evaluate_dataset_name
         if dataset is not None:
             phase = phase.model_copy(update={"dataset_name": config.dataset_named(dataset).name})
         self._is_named = dataset is not None
@@ -89,7 +93,13 @@ class _Scorer:
         """Score all samples and return how many there were."""
         parts = self.parts
         source = None if self._is_named else parts.data.open_validation(parts.schema)
-        source = source or parts.data.open_in_order(parts.schema)
+        if source is None:
+            source = parts.data.open_in_order(parts.schema)
+            if not self._is_named:
+                logger.warning(
+                    "data set `%s` has no validation samples: what is scored was trained on",
+                    self._phase.dataset_name,
+                )
         num_samples = 0
 
         def count(batch: Batch, scores: Scores) -> None:

@@ -57,7 +57,7 @@ def summary_line(metrics: Mapping[str, float]) -> str:
 
 
 def _word(name: str, value: float) -> str:
-    return f"{name.upper()}={value:.6f}"
+    return f"{name.upper()}={value:.0f}" if name == "count" else f"{name.upper()}={value:.6f}"
 
 
 def _has_group(schema: Schema) -> bool:

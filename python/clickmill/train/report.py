@@ -100,6 +100,8 @@ def _charts(events: list[dict[str, Any]]) -> list[str]:
     def field(name: str) -> list[tuple[float, float]]:
         return [(e["step"], e[name]) for e in intervals if e[name] is not None]
 
+    # The first batch of a pass waits for the reader, which fills its buffers.
+    speed = [(e["step"], e["samples_per_second"]) for e in intervals if e["batch"] > 0]
     charts = [
         chart(
             "AUC",
@@ -129,7 +131,7 @@ def _charts(events: list[dict[str, Any]]) -> list[str]:
             [Line("train", metric("copc")), Line("validation", validation("copc"), is_marked=True)],
             x_label="step",
         ),
-        chart("Samples per second", [Line("", field("samples_per_second")[1:])], x_label="step"),
+        chart("Samples per second", [Line("", speed)], x_label="step"),
         chart("Learning rate", [Line("", field("learning_rate"))], x_label="step"),
     ]
     return [svg for svg in charts if svg]
@@ -139,16 +141,14 @@ def _pass_table(ends: list[dict[str, Any]]) -> str:
     if not ends:
         return "<p>No pass has ended yet.</p>"
     names = [name for name in ends[0]["train"] if name != "count"]
-    head = "".join(f"<th>train {escape(name)}</th>" for name in names)
-    has_validation = bool(ends[0]["validation"])
-    if has_validation:
-        head += "".join(f"<th>validation {escape(name)}</th>" for name in names)
+    parts = ("train", "validation") if ends[0]["validation"] else ("train",)
+    # The two of a metric side by side: they are what is compared.
+    columns = [(name, part) for name in names for part in parts]
+    head = "".join(f"<th>{escape(name)} {part}</th>" for name, part in columns)
     rows = []
     for end in ends:
-        cells = [_cell(end["train"].get(name)) for name in names]
-        if has_validation:
-            cells += [_cell(end["validation"].get(name)) for name in names]
-        rows.append(f"<tr><td>{end['pass_number']}</td><td>{end['seconds']:.1f}</td>{''.join(cells)}</tr>")
+        cells = "".join(_cell(end[part].get(name)) for name, part in columns)
+        rows.append(f"<tr><td>{end['pass_number']}</td><td>{end['seconds']:.1f}</td>{cells}</tr>")
     table = f"<table><tr><th>pass</th><th>seconds</th>{head}</tr>{''.join(rows)}</table>"
     return f'<div class="wide">{table}</div>'
 

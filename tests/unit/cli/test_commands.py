@@ -142,6 +142,12 @@ class TestSynth:
 
 
 class TestDescribe:
+    def test_samples_of_a_users_reader_are_refused_in_words(self, run: Run, config_file: Path) -> None:
+        text = config_file.read_text().replace('train.tsv"', 'train.tsv", data_converter: reader.py')
+        config_file.write_text(text)
+        result = run("data", "describe", "-m", config_file)
+        assert (result.exit_code, "a reader class of yours" in result.stderr) == (2, True)
+
     def test_description_is_shown_as_tables(self, capsys: pytest.CaptureFixture[str]) -> None:
         bad_line = {"file": "a.tsv", "line": 7, "column": 3, "reason": "not a number"}
         numbers = {"share": 1.0, "min": -1.0, "mean": 2.5, "max": 1e6}

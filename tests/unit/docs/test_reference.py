@@ -25,7 +25,11 @@ def test_every_key_and_option_says_what_it_means(path: Path) -> None:
             assert meaning.endswith((".", "...")), line
 
 
-@pytest.mark.parametrize("path", sorted(ROOT.glob("*.md")) + sorted((ROOT / "docs").rglob("*.md")), ids=str)
+@pytest.mark.parametrize(
+    "path",
+    [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
 def test_links_between_pages_lead_somewhere(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     headings = {_anchor(line.lstrip("#").strip()) for line in text.splitlines() if line.startswith("#")}

@@ -13,7 +13,10 @@ def journal(**metrics: float | None) -> list[dict[str, Any]]:
     end = {"event": "pass_end", "step": 2, "pass_number": 0, "samples": 100, "seconds": 1.0, "bad_lines": 0}
     return [
         {"event": "run_start", "model": "m", "num_parameters": 1, "num_workers": 1},
-        *({**interval, "step": step, "samples": 50 * step, "metrics": metrics} for step in (1, 2)),
+        *(
+            {**interval, "step": step, "batch": step - 1, "samples": 50 * step, "metrics": metrics}
+            for step in (1, 2)
+        ),
         {**end, "train": metrics, "validation": metrics, "table_rows": {"embedding": 7}},
     ]
 
@@ -32,3 +35,8 @@ def test_metrics_that_are_not_numbers_are_left_out_of_the_curves():
     assert "Calibration" not in page
     assert "None" not in page
     assert "nan" not in page
+
+
+def test_training_and_validation_of_a_metric_stand_side_by_side():
+    page = render(journal(auc=0.5, logloss=0.1), "run")
+    assert "<th>auc train</th><th>auc validation</th><th>logloss train</th>" in page

@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.unit.train.conftest import small_config
 from tests.unit.train.test_run import fingerprint
 
-from clickmill.train.api import train
+from clickmill.train.api import evaluate, train
 
 
 def test_a_second_pass_asked_for_later_equals_one_that_was_planned(workplace):
@@ -24,3 +24,12 @@ def test_a_run_with_all_its_passes_is_left_alone(workplace):
     assert summary["checkpoint"] == "run/checkpoints/1"
     assert fingerprint(Path("run/checkpoints/1")) == before
     assert sorted(path.name for path in Path("run/checkpoints").iterdir()) == ["0", "1"]
+
+
+def test_evaluation_says_when_it_scores_what_was_trained_on(workplace, caplog):
+    train(small_config("runner.0.epochs=1"))
+    evaluate(small_config())
+    assert "was trained on" not in caplog.text
+    result = evaluate(small_config("dataset.0.validation=null"))
+    assert result["samples"] == 3050
+    assert "data set `log` has no validation samples" in caplog.text
