@@ -2,7 +2,7 @@ from _typeshed import Incomplete, SupportsGetItem
 from os import PathLike
 from typing import Any, SupportsFloat, SupportsIndex, final
 
-__all__ = ["Batch", "BinaryMetrics", "ColumnBatcher", "DenseOptimizer", "ExactAuc", "GroupAuc", "GroupLayout", "Lookup", "Reader", "RecordBatcher", "RegressionMetrics", "Schema", "Table", "build_info", "describe", "exchange_names", "fit_schema", "keep_freed_memory", "synth"]
+__all__ = ["Batch", "BinaryMetrics", "ColumnBatcher", "DenseOptimizer", "ExactAuc", "GroupAuc", "GroupLayout", "Located", "Lookup", "Reader", "RecordBatcher", "RegressionMetrics", "Schema", "Table", "build_info", "describe", "exchange_names", "fit_schema", "keep_freed_memory", "synth"]
 
 @final
 class Batch:
@@ -200,6 +200,12 @@ class GroupLayout:
         """
 
 @final
+class Located:
+    """
+    The rows of a group of a batch, found but not read; `Table.fill` reads them, once.
+    """
+
+@final
 class Lookup:
     """
     The rows of one batch, pulled from a table.
@@ -382,6 +388,10 @@ class Table:
 
         Lookups made before can no longer be applied if any row went.
         """
+    def fill(self, /, located: Located) -> Lookup:
+        """
+        Reads the rows of `located` as they are now; once.
+        """
     def forecast_bytes(self, /, rows: SupportsIndex) -> int:
         """
         Bytes that this table would need for `rows` rows, all told.
@@ -392,6 +402,10 @@ class Table:
         Reads a full save and the increments that follow it, in order.
 
         `config_json` replaces the stored configuration; what shapes a row must stay.
+        """
+    def locate_batch(self, /, batch: Batch, group: SupportsIndex) -> Located:
+        """
+        Finds the rows of a group of `batch` for training, and makes those that are admitted, without reading.
         """
     def lookup(self, /, signs: Incomplete, train: bool) -> Lookup:
         """

@@ -33,7 +33,7 @@ mod _core {
     #[pymodule_export]
     use crate::layout::GroupLayout;
     #[pymodule_export]
-    use crate::lookup::Lookup;
+    use crate::lookup::{Located, Lookup};
     #[pymodule_export]
     use crate::metrics::{BinaryMetrics, ExactAuc, GroupAuc, RegressionMetrics};
     #[pymodule_export]

@@ -9,7 +9,7 @@
     reason = "arguments from Python arrive by value"
 )]
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use clickmill_table::{Occurrences, PooledSlot};
 use clickmill_types::schema::Pooling;
@@ -29,6 +29,12 @@ pub(crate) struct Lookup {
     pub(crate) inner: clickmill_table::Lookup,
     /// The group of a batch that it was made for; absent for a lookup of plain signs.
     pub(crate) source: Option<Source>,
+}
+
+/// The rows of a group of a batch, found but not read; `Table.fill` reads them, once.
+#[pyclass(frozen, module = "clickmill._core")]
+pub(crate) struct Located {
+    pub(crate) inner: Mutex<Option<(clickmill_table::Located, Source)>>,
 }
 
 /// A group of a batch, kept alive as long as its lookup.

@@ -10,11 +10,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clickmill_table::{Buffers, Rate, TableConfig};
 use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::batch::Batch;
 use crate::errors;
-use crate::lookup::{Lookup, Source};
+use crate::lookup::{Located, Lookup, Source};
 
 /// Rows by sign, with their optimizer; may be used from several threads.
 ///
@@ -121,6 +122,38 @@ impl Table {
             group,
         });
         Ok(lookup)
+    }
+
+    /// Finds the rows of a group of `batch` for training, and makes those that are admitted, without reading.
+    fn locate_batch(&self, py: Python<'_>, batch: &Batch, group: usize) -> PyResult<Located> {
+        let signs = &batch.group(group)?.unique;
+        let located = self.with(py, |table| {
+            clickmill_table::Located::new(table, signs, &self.buffers)
+        })?;
+        let source = Source {
+            batch: Arc::clone(&batch.inner),
+            group,
+        };
+        Ok(Located {
+            inner: Mutex::new(Some((located, source))),
+        })
+    }
+
+    /// Reads the rows of `located` as they are now; once.
+    fn fill(&self, py: Python<'_>, located: &Located) -> PyResult<Lookup> {
+        let taken = located
+            .inner
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let Some((located, source)) = taken else {
+            return Err(PyValueError::new_err("these rows have been read before"));
+        };
+        let inner = self.with(py, |table| located.fill(table))?;
+        Ok(Lookup {
+            inner,
+            source: Some(source),
+        })
     }
 
     /// Applies the gradients gathered in `lookup`, each multiplied by `scale`; once a lookup.

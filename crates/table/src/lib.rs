@@ -40,7 +40,7 @@ pub use config::TableConfig;
 pub use error::Error;
 pub use evict::EvictionReport;
 pub use file::SaveReport;
-pub use lookup::{Buffers, Lookup};
+pub use lookup::{Buffers, Located, Lookup};
 pub use pooling::{Occurrences, PooledSlot};
 pub use stats::Stats;
 pub use table::{Counters, Table};

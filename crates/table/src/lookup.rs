@@ -80,6 +80,26 @@ impl Drop for Lookup {
     }
 }
 
+/// A lookup whose rows have been found, or made, but not read: the costly half, which may run while the
+/// batch before is still being computed. The table must not evict in between.
+pub struct Located(Lookup);
+
+impl Located {
+    /// Finds the rows of `signs` for training: admitted signs get a row.
+    pub fn new(table: &mut Table, signs: &[u64], buffers: &Buffers) -> Result<Self, Error> {
+        let mut lookup = Lookup::sized(table, signs.len(), buffers);
+        table.locate(signs, &mut lookup.values, &mut lookup.handles)?;
+        Ok(Self(lookup))
+    }
+
+    /// Reads the rows as they are now.
+    pub fn fill(mut self, table: &Table) -> Result<Lookup, Error> {
+        self.0.check_table(table)?;
+        table.fill(&self.0.handles, &mut self.0.values);
+        Ok(self.0)
+    }
+}
+
 impl Lookup {
     /// Pulls the rows of `signs` for training: admitted signs get a row.
     pub fn train(table: &mut Table, signs: &[u64], buffers: &Buffers) -> Result<Self, Error> {
@@ -110,6 +130,18 @@ impl Lookup {
             gathered: Mutex::new(memory.gathered),
             buffers: buffers.clone(),
         }
+    }
+
+    fn check_table(&self, table: &Table) -> Result<(), Error> {
+        if self.table_id != table.id {
+            return Err(Error::state("the lookup belongs to another table"));
+        }
+        if self.generation != table.generation {
+            return Err(Error::state(
+                "the lookup was made before rows changed places; apply lookups before a fence that evicts",
+            ));
+        }
+        Ok(())
     }
 
     /// U.
@@ -265,14 +297,7 @@ impl Gathered {
 impl Table {
     /// Applies what a lookup has gathered, once.
     pub fn apply(&mut self, lookup: &Lookup, rate: Rate) -> Result<(), Error> {
-        if lookup.table_id != self.id {
-            return Err(Error::state("the lookup belongs to another table"));
-        }
-        if lookup.generation != self.generation {
-            return Err(Error::state(
-                "the lookup was made before rows changed places; apply lookups before a fence that evicts",
-            ));
-        }
+        lookup.check_table(self)?;
         if lookup.handles.len() != lookup.num_rows() {
             return Err(Error::state(
                 "the lookup was made for reading; pull with train=True",

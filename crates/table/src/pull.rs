@@ -67,10 +67,43 @@ pub(crate) fn pull(
     values: &mut [f32],
     handles: &mut [Handle],
 ) -> Result<(), Error> {
-    with_dimension!(source.layout().dim, D => pull_width::<D>(source, signs, values, handles))
+    with_dimension!(source.layout().dim, D => pull_width::<D, true>(source, signs, values, handles))
 }
 
-fn pull_width<const D: usize>(
+/// Writes the places of `signs` to `handles` [U]; values [U,D] only of those that have none.
+pub(crate) fn locate(
+    source: &mut impl Source,
+    signs: &[u64],
+    values: &mut [f32],
+    handles: &mut [Handle],
+) -> Result<(), Error> {
+    with_dimension!(source.layout().dim, D => pull_width::<D, false>(source, signs, values, handles))
+}
+
+/// Writes the weights of the rows at `handles` to `values` [U,D], and leaves those of signs without a row.
+pub(crate) fn fill(source: &impl Source, handles: &[Handle], values: &mut [f32]) {
+    with_dimension!(source.layout().dim, D => fill_width::<D>(source, handles, values));
+}
+
+fn fill_width<const D: usize>(source: &impl Source, handles: &[Handle], values: &mut [f32]) {
+    let dim = width::<D>(source.layout().dim);
+    assert!(values.len() == handles.len() * dim);
+    let row_lines = RowLines::new(source.layout());
+    let buckets = source.buckets();
+    for (at, weights) in values.chunks_exact_mut(dim).enumerate() {
+        if let Some(&ahead) = handles.get(at + INDEX_AHEAD)
+            && !ahead.is_none()
+        {
+            row_lines.prefetch(buckets[ahead.bucket()].address(ahead.row()));
+        }
+        let handle = handles[at];
+        if !handle.is_none() {
+            read::<D>(source, &buckets[handle.bucket()], handle.row(), weights);
+        }
+    }
+}
+
+fn pull_width<const D: usize, const VALUES: bool>(
     source: &mut impl Source,
     signs: &[u64],
     values: &mut [f32],
@@ -120,7 +153,9 @@ fn pull_width<const D: usize>(
             };
             handles[at] = match row {
                 Some(row) => {
-                    read::<D>(source, bucket, row, weights);
+                    if VALUES {
+                        read::<D>(source, bucket, row, weights);
+                    }
                     Handle::new(number, row)
                 }
                 None => source.absent(sign, place.hash, weights)?,

@@ -11,7 +11,7 @@ use crate::bucket::Bucket;
 use crate::config::{Optimizer, TableConfig};
 use crate::initial::Initial;
 use crate::layout::Layout;
-use crate::pull::{Handle, Source, pull};
+use crate::pull::{Handle, Source, fill, locate, pull};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
@@ -121,6 +121,21 @@ impl Table {
         handles: &mut [Handle],
     ) -> Result<(), Error> {
         pull(&mut Trainer { table: self }, signs, values, handles)
+    }
+
+    /// As `pull_train`, but writes only the values of signs that get no row.
+    pub(crate) fn locate(
+        &mut self,
+        signs: &[u64],
+        values: &mut [f32],
+        handles: &mut [Handle],
+    ) -> Result<(), Error> {
+        locate(&mut Trainer { table: self }, signs, values, handles)
+    }
+
+    /// Weights of the rows at `handles` as they are now.
+    pub(crate) fn fill(&self, handles: &[Handle], values: &mut [f32]) {
+        fill(&Reader { table: self }, handles, values);
     }
 
     /// Weights of `signs` to `values` [U,D]; a sign without a row gives its initial row.

@@ -21,6 +21,12 @@ class Table(Protocol):
     def lookup_batch(self, batch: _core.Batch, group: int, train: bool) -> _core.Lookup:
         """Rows of all distinct signs of a group; with `train` rows are made for signs that are admitted."""
 
+    def locate_batch(self, batch: _core.Batch, group: int) -> _core.Located:
+        """Find or make the rows of a group, without reading them: work that need not wait for `apply`."""
+
+    def fill(self, located: _core.Located) -> _core.Lookup:
+        """Read what was located, as it is now."""
+
     def apply(self, lookup: _core.Lookup, learning_rate: float, scale: float = 1.0) -> None:
         """One optimizer step with the gradients gathered in the lookup, each times `scale`."""
 

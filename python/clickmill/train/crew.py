@@ -29,16 +29,17 @@ class _Outcome(Generic[Result]):
 
 
 class Crew:
-    """`size` workers, the caller's thread among them."""
+    """`size` workers, the caller's thread among them, and one more that works ahead."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self._tasks: list[SimpleQueue[Callable[[], object] | None]] = [SimpleQueue() for _ in range(size - 1)]
-        self._outcomes: list[SimpleQueue[_Outcome[object]]] = [SimpleQueue() for _ in range(size - 1)]
+        # The last one works ahead.
+        self._tasks: list[SimpleQueue[Callable[[], object] | None]] = [SimpleQueue() for _ in range(size)]
+        self._outcomes: list[SimpleQueue[_Outcome[object]]] = [SimpleQueue() for _ in range(size)]
         self._threads = [
             # Daemons: a signal that arrives before `with` has begun must not leave the process waiting.
             threading.Thread(target=self._work, args=(index,), name=f"worker-{index + 1}", daemon=True)
-            for index in range(size - 1)
+            for index in range(size)
         ]
         for thread in self._threads:
             thread.start()
@@ -68,6 +69,22 @@ class Crew:
             if result.error is not None:
                 raise result.error
         return [result.value for result in results]
+
+    def ahead(self, task: Callable[[], Result]) -> Callable[[], Result]:
+        """Start a task that runs beside everything else; what is returned waits for its result.
+
+        One at a time: wait for a result before the next is started.
+        """
+        outcomes = cast("SimpleQueue[_Outcome[Result]]", self._outcomes[-1])
+        self._tasks[-1].put(task)
+
+        def wait() -> Result:
+            outcome = outcomes.get()
+            if outcome.error is not None:
+                raise outcome.error
+            return outcome.value
+
+        return wait
 
     def _work(self, index: int) -> None:
         while (task := self._tasks[index].get()) is not None:

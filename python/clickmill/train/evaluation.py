@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from clickmill.train.features import Part, build_features, pull_rows
+from clickmill.train.features import Part, build_features, read_rows
 from clickmill.train.turns import run_in_turns
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class _ScoreStages:
         batch = self._next_batch()
         if batch is None:
             return None
-        return _Pulled(batch, pull_rows(batch, self._tables, self._feeds, train=False))
+        return _Pulled(batch, read_rows(batch, self._tables, self._feeds))
 
     def compute(self, worker: int, pulled: _Pulled) -> Scores:
         del worker

@@ -14,7 +14,7 @@ import torch
 from clickmill.nn import Features, Inputs, Sequence, TableInputs
 
 if TYPE_CHECKING:
-    from clickmill._core import Batch, GroupLayout, Lookup, Schema
+    from clickmill._core import Batch, GroupLayout, Located, Lookup, Schema
     from clickmill.ps.tables import TableSet
 
 
@@ -106,9 +106,19 @@ def make_inputs(schema: Schema, feeds: tuple[Feed, ...]) -> Inputs:
     return Inputs(num_dense=schema.num_dense, tables=tables)
 
 
-def pull_rows(batch: Batch, tables: TableSet, feeds: tuple[Feed, ...], *, train: bool) -> list[Lookup]:
-    """Rows of a batch, one lookup for each feed."""
-    return [tables[feed.table].lookup_batch(batch, feed.group, train) for feed in feeds]
+def read_rows(batch: Batch, tables: TableSet, feeds: tuple[Feed, ...]) -> list[Lookup]:
+    """Rows of a batch to score, one lookup for each feed; nothing is made."""
+    return [tables[feed.table].lookup_batch(batch, feed.group, False) for feed in feeds]
+
+
+def locate_rows(batch: Batch, tables: TableSet, feeds: tuple[Feed, ...]) -> list[Located]:
+    """Find, or make, the rows of a batch to train on, one for each feed; `fill_rows` reads them."""
+    return [tables[feed.table].locate_batch(batch, feed.group) for feed in feeds]
+
+
+def fill_rows(located: list[Located], tables: TableSet, feeds: tuple[Feed, ...]) -> list[Lookup]:
+    """Read the rows that were located."""
+    return [tables[feed.table].fill(each) for feed, each in zip(feeds, located, strict=True)]
 
 
 def build_features(

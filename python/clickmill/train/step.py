@@ -1,6 +1,7 @@
 """One training step: a batch split over the workers, and one update of everything.
 
-    compute   each worker: pool, forward, loss, backward on its part of the batch   side by side
+    compute   each worker: pool, forward, loss, backward on its part of the batch   side by side,
+              and one thread ahead: the next batch, and where its rows are
     update    dense parameters and metrics | rows, then the rows of the next batch   side by side
 
 The parts' gradients are summed in a fixed order, so a run depends on the number of workers by rounding
@@ -19,7 +20,7 @@ import torch
 
 from clickmill.errors import DivergedError
 from clickmill.nn.dropout import seed_batch
-from clickmill.train.features import Leaf, Part, build_features, cut, pull_rows
+from clickmill.train.features import Leaf, Part, build_features, cut, fill_rows, locate_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from clickmill._core import Batch, DenseOptimizer, Lookup
+    from clickmill._core import Batch, DenseOptimizer, Located, Lookup
     from clickmill.metrics import MetricSet
     from clickmill.nn import Features, Model
     from clickmill.ps.tables import TableSet
@@ -49,6 +50,14 @@ class StepOptions:
     clip_norm: float | None
     seed: int
     is_progressive: bool
+
+
+@dataclass(frozen=True)
+class _Located:
+    """A batch whose rows have been found, but not read."""
+
+    batch: Batch
+    rows: list[Located]
 
 
 @dataclass(frozen=True)
@@ -131,8 +140,9 @@ class Stepper:
         """
         self._step = step
         self._pass_number = pass_number
-        pulled = self._pull(next_batch)
+        pulled = self._fill(self._locate(next_batch))
         while pulled is not None:
+            located = crew.ahead(partial(self._locate, next_batch))
             parts = cut(pulled.batch.num_rows, crew.size)
             with self._stopwatch.measure("compute"):
                 computed = crew.run(
@@ -143,7 +153,7 @@ class Stepper:
                 raise diverged(f"the loss is {loss}", pass_number, batch + self._step - step)
             scale = self._clip_scale(computed, pulled)
             update_dense = partial(self._update_dense, pulled, computed, scale)
-            update_rows = partial(self._update_rows, pulled, computed, scale, next_batch)
+            update_rows = partial(self._update_rows, pulled, computed, scale, located())
             if crew.size == 1:
                 update_dense()
                 following = update_rows()
@@ -154,12 +164,19 @@ class Stepper:
             after_step(pulled.batch, loss)
             pulled = following
 
-    def _pull(self, next_batch: Callable[[], Batch | None]) -> Pulled | None:
+    def _locate(self, next_batch: Callable[[], Batch | None]) -> _Located | None:
+        """Take the next batch and find its rows: all that need not wait for the update of the one before."""
         batch = next_batch()
         if batch is None:
             return None
+        with self._stopwatch.measure("locate"):
+            return _Located(batch, locate_rows(batch, self._tables, self._feeds))
+
+    def _fill(self, located: _Located | None) -> Pulled | None:
+        if located is None:
+            return None
         with self._stopwatch.measure("pull"):
-            return Pulled(batch, pull_rows(batch, self._tables, self._feeds, train=True))
+            return Pulled(located.batch, fill_rows(located.rows, self._tables, self._feeds))
 
     def _compute(self, worker: int, pulled: Pulled, part: Part) -> Computed:
         replica = self._replicas[worker]
@@ -207,7 +224,7 @@ class Stepper:
         pulled: Pulled,
         computed: list[Computed],
         scale: float,
-        next_batch: Callable[[], Batch | None],
+        following: _Located | None,
     ) -> Pulled | None:
         factor = self._schedule.factor(self._step, self._pass_number)
         self._tables.begin_step(self._step + 1)
@@ -217,7 +234,7 @@ class Stepper:
             for feed, lookup in zip(self._feeds, pulled.lookups, strict=True):
                 table = feed.table
                 self._tables[table].apply(lookup, self._tables.learning_rate(table) * factor, scale)
-        return self._pull(next_batch)
+        return self._fill(following)
 
     def _gather(self, computed: list[Computed]) -> None:
         for each in computed:
