@@ -20,6 +20,10 @@ REFRESHES_PER_SECOND = 4
 """Drawing takes time from the workers."""
 
 
+_WIDE = 120
+"""Columns from which there is room for everything."""
+
+
 class LiveProgress(Observer):
     """One bar for each pass, by bytes of the data: with samples per second, what is left, loss and metrics.
 
@@ -36,12 +40,13 @@ class LiveProgress(Observer):
 
     def run_start(self, event: RunStart) -> None:
         self._passes = event.passes
+        # Rich would cut words in the middle: a narrow terminal gets fewer of them.
+        is_wide = self._console.width >= _WIDE
         self._bar = Progress(
             TextColumn("{task.description}"),
-            BarColumn(),
+            BarColumn(40 if is_wide else 12),
             TextColumn("{task.percentage:>3.0f}%"),
-            TextColumn("{task.fields[samples]:,} samples"),
-            TimeElapsedColumn(),
+            *((TextColumn("{task.fields[samples]:,} samples"), TimeElapsedColumn()) if is_wide else ()),
             TextColumn("left"),
             TimeRemainingColumn(),
             TextColumn("{task.fields[words]}"),

@@ -118,7 +118,7 @@ def report(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Write an HTML page with the curves of a run.
+    """Write an HTML page with the curves of a run, and the first curve as an SVG picture beside it.
 
     \b
     Example:

@@ -90,7 +90,7 @@ class RMSProp(Optimizer):
 
 
 class FTRL(Optimizer):
-    """Follow the regularised leader, the usual choice for linear models."""
+    """Tables only. Follow the regularised leader, the usual choice for linear models."""
 
     class_name: Literal["FTRL"] = Field(default="FTRL", alias="class")
     """Names the optimizer."""
@@ -124,7 +124,7 @@ def _spell_class(value: Any) -> Any:
 
 _Spelling = BeforeValidator(_spell_class)
 DenseOptimizer = Annotated[
-    SGD | Adam | AdamW | Adagrad | RMSProp | FTRL, Field(discriminator="class_name"), _Spelling
+    SGD | Adam | AdamW | Adagrad | RMSProp, Field(discriminator="class_name"), _Spelling
 ]
 SparseOptimizer = Annotated[
     SGD | Adam | Adagrad | RowWiseAdagrad | FTRL, Field(discriminator="class_name"), _Spelling

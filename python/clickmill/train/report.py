@@ -19,17 +19,19 @@ _PAGE = Template(files("clickmill.train").joinpath("report.html").read_text(enco
 
 
 def write_report(run_folder: Path, out: Path | None = None) -> Path:
-    """Write the page of a run and return its path; `report.html` in the run's folder by default."""
+    """Write the page of a run, and its first curve as a picture beside it; returns the path of the page.
+
+    `report.html` and `report.svg` in the folder of the run by default.
+    """
     events = list(read_journal(run_folder))
     target = out or run_folder / "report.html"
-    durable.replace_file(target, render(events, run_folder.name).encode())
+    name = "/".join(run_folder.resolve().parts[-2:])
+    durable.replace_file(target, render(events, name).encode())
+    charts = _charts(events)
+    if charts:
+        # The first curve is the one that people paste elsewhere.
+        durable.replace_file(target.with_suffix(".svg"), charts[0].encode())
     return target
-
-
-def training_curve(run_folder: Path) -> str:
-    """SVG of the AUC (or the loss, where there is no AUC) of a run."""
-    events = list(read_journal(run_folder))
-    return _charts(events)[0]
 
 
 def render(events: list[dict[str, Any]], name: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from clickmill.config.native import table_config
-from clickmill.config.optimizers import FTRL, SGD, Adagrad, Adam, AdamW, RMSProp, SparseOptimizer
+from clickmill.config.optimizers import SGD, Adagrad, Adam, AdamW, RMSProp, SparseOptimizer
 from clickmill.config.schedules import (
     CosineSchedule,
     ExponentialSchedule,
@@ -59,8 +59,6 @@ def dense_optimizer_json(optimizer: DenseOptimizer, l2: float) -> str:
                 "eps": optimizer.epsilon,
                 "weight_decay": l2,
             }
-        case FTRL():
-            settings = {"kind": "ftrl", "beta": optimizer.beta, "l1": optimizer.l1, "l2": optimizer.l2 + l2}
     return json.dumps(settings)
 
 
