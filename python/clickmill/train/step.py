@@ -188,10 +188,13 @@ class Stepper:
         weight_B = None if batch.weights is None else torch.tensor(batch.weights[part.rows])
         score_B = self._score(model, features) if self._options.is_progressive else None
         # A last batch of one sample has no variance: it is normalised by the running statistics.
-        model.train(part.num_rows > 1 or not self._has_batch_norm)
+        is_alone = part.num_rows == 1 and self._has_batch_norm
+        if is_alone:
+            model.eval()
         with torch.autocast("cpu", torch.bfloat16, enabled=self._options.precision == "bf16"):
             logit_B = model(features)
-        model.train()
+        if is_alone:
+            model.train()
         logit_B = logit_B.float()
         loss = model.loss(logit_B, label_B, weight_B) * (part.num_rows / batch.num_rows)
         loss.backward()  # type: ignore[no-untyped-call]
