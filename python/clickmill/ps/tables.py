@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from clickmill import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -36,9 +36,15 @@ class Table(Protocol):
 class TableSet:
     """Tables of this process, by name, with their learning rates."""
 
-    def __init__(self, configs: Mapping[str, str], learning_rates: Mapping[str, float]) -> None:
+    def __init__(
+        self,
+        configs: Mapping[str, str],
+        learning_rates: Mapping[str, float],
+        restarting: Collection[str] = (),
+    ) -> None:
         self._configs = dict(configs)
         self._learning_rates = dict(learning_rates)
+        self._restarting = tuple(restarting)
         self._tables: dict[str, Table] = {name: _core.Table(config) for name, config in configs.items()}
 
     def __getitem__(self, name: str) -> Table:
@@ -50,6 +56,14 @@ class TableSet:
     def load(self, name: str, files: Sequence[Path]) -> None:
         """Replace a table by what was saved: the full file first, then the differences in order."""
         self._tables[name] = _core.Table.load(list(files), self._configs[name])
+
+    def restart(self, step: int) -> tuple[str, ...]:
+        """Empty the tables that start anew with each pass, `step` updates into the run; their names."""
+        for name in self._restarting:
+            self._tables[name] = _core.Table(self._configs[name])
+            # Otherwise the first rows would seem to have missed all updates so far.
+            self._tables[name].begin_step(step)
+        return self._restarting
 
     def learning_rate(self, name: str) -> float:
         """Base learning rate of a table."""

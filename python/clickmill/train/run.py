@@ -175,6 +175,12 @@ class Run:
 
     # What happens at fences.
 
+    def start_pass(self, place: Place) -> None:
+        """Empty the tables that start anew with each pass; those of a warm start serve the first."""
+        if place.pass_number > 0 and self.parts.tables.restart(place.step):
+            # A difference to a table that is gone would mean nothing.
+            self._bases.clear()
+
     def save_step(self, place: Place) -> None:
         """Write `epoch_E_batch_B`; full, or as a difference to the one before."""
         folder = self.step_folder / f"epoch_{place.pass_number}_batch_{place.batch}"
