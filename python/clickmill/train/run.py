@@ -18,7 +18,7 @@ from clickmill.nn.dropout import replace_dropout
 from clickmill.store import durable
 from clickmill.train.assembly import build_parts
 from clickmill.train.checkpoint import Checkpoint, find_checkpoints, open_checkpoint
-from clickmill.train.evaluation import score_batches
+from clickmill.train.evaluation import Member, score_batches
 from clickmill.train.journal import Journal
 from clickmill.train.measures import main_metric, metrics_for
 from clickmill.train.observer import Observer, Saved
@@ -244,8 +244,7 @@ class Run:
         metrics = metrics_for(self.parts.model)
         try:
             score_batches(
-                self.replicas.model,
-                self.parts.tables,
+                [Member(self.replicas.model, self.parts.tables)],
                 self.parts.feeds,
                 source.next,
                 lambda batch, scores: metrics.update(
