@@ -98,7 +98,7 @@ def main() -> None:
         runner = config.runners()[0]
         clock = Clock()
         summary = Run(config, runner, config.phases_of(runner)[0], [clock]).train()
-        result = evaluate(config, checkpoint=Path(summary["checkpoint"]), dataset="test")
+        result = evaluate(config, checkpoints=[Path(summary["checkpoint"])], dataset="test")
     if clock.samples != options.samples:
         raise SystemExit(f"trained on {clock.samples} samples, the files should hold {options.samples}")
     versions = {"clickmill": json.loads(_core.build_info())["version"], "torch": torch.__version__}

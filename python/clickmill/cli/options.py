@@ -46,9 +46,13 @@ Overrides = Annotated[
         help="Change one value, for example `runner.0.epochs=2`; may be given several times.",
     ),
 ]  # fmt: skip
-Checkpoint = Annotated[
-    Path | None,
-    typer.Option("--checkpoint", metavar="FOLDER", help="Trained model; the newest of the run where absent."),
+Checkpoints = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="FOLDER",
+        help="Trained model; the newest of the run where absent. Several: the mean of their scores.",
+    ),
 ]
 DatasetName = Annotated[
     str | None,

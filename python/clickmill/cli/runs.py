@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clickmill.cli.extras import require
-from clickmill.cli.options import Checkpoint, ConfigSource, DataPaths, DatasetName, Json, Overrides
+from clickmill.cli.options import Checkpoints, ConfigSource, DataPaths, DatasetName, Json, Overrides
 from clickmill.cli.output import print_json, print_table, print_text
 from clickmill.cli.progress import training_observers
 from clickmill.errors import ConfigError
@@ -61,7 +61,7 @@ def train(
 def evaluate(
     model: ConfigSource,
     overrides: Overrides = None,
-    checkpoint: Checkpoint = None,
+    checkpoint: Checkpoints = None,
     dataset: DatasetName = None,
     data: DataPaths = None,
     json: Json = False,
@@ -75,11 +75,12 @@ def evaluate(
     Example:
       clickmill evaluate -m config.yaml --data test.tsv
       clickmill evaluate -m config.yaml --checkpoint runs/train/checkpoints/3 --json
+      clickmill evaluate -m config.yaml --checkpoint runs/a/checkpoints/3 --checkpoint runs/b/checkpoints/3
     """
     from clickmill.config import load_config
 
     config, dataset = choose_data(load_config(model, overrides=overrides or ()), dataset, data)
-    result = _training("api").evaluate(config, checkpoint=checkpoint, dataset=dataset)
+    result = _training("api").evaluate(config, checkpoints=checkpoint or (), dataset=dataset)
     if json:
         print_json(result)
     else:
@@ -90,7 +91,7 @@ def infer(
     model: ConfigSource,
     output: Annotated[Path, typer.Option("--output", "-o", help="File for the scores, one on a line.")],
     overrides: Overrides = None,
-    checkpoint: Checkpoint = None,
+    checkpoint: Checkpoints = None,
     dataset: DatasetName = None,
     data: DataPaths = None,
     json: Json = False,
@@ -104,7 +105,7 @@ def infer(
     from clickmill.config import load_config
 
     config, dataset = choose_data(load_config(model, overrides=overrides or ()), dataset, data)
-    result = _training("api").infer(config, output, checkpoint=checkpoint, dataset=dataset)
+    result = _training("api").infer(config, output, checkpoints=checkpoint or (), dataset=dataset)
     if json:
         print_json(result)
     else:

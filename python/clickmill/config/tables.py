@@ -83,6 +83,8 @@ class TableOverrides(Section):
     """Absent: every sign gets a row at once."""
     eviction: EvictionConfig | None = None
     """Absent: rows stay."""
+    restart_each_pass: bool = False
+    """Rows start anew with each pass while the network goes on: a small log can be read several times."""
     bucket_bits: Annotated[Count, Field(le=12)] | None = None
     """The table has 2^bits buckets."""
     statistics: bool = False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from clickmill import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
 
@@ -46,9 +46,15 @@ class Table(Protocol):
 class TableSet:
     """Tables of this process, by name, with their learning rates."""
 
-    def __init__(self, configs: Mapping[str, str], learning_rates: Mapping[str, float]) -> None:
+    def __init__(
+        self,
+        configs: Mapping[str, str],
+        learning_rates: Mapping[str, float],
+        restarting: Collection[str] = (),
+    ) -> None:
         self._configs = dict(configs)
         self._learning_rates = dict(learning_rates)
+        self._restarting = tuple(restarting)
         self._tables: dict[str, Table] = {name: _core.Table(config) for name, config in configs.items()}
         self._first_steps = dict.fromkeys(configs, 0)
         """Updates of each table before the first of this run: rows that were loaded know of them."""
@@ -66,6 +72,14 @@ class TableSet:
         rows of the same shape.
         """
         self._tables[name] = _core.Table.load(list(files), None if as_stored else self._configs[name])
+
+    def restart(self, step: int) -> tuple[str, ...]:
+        """Empty the tables that start anew with each pass, `step` updates into the run; their names."""
+        for name in self._restarting:
+            self._tables[name] = _core.Table(self._configs[name])
+            # Otherwise the first rows would seem to have missed all updates so far.
+            self._tables[name].begin_step(step)
+        return self._restarting
 
     def learning_rate(self, name: str) -> float:
         """Base learning rate of a table."""

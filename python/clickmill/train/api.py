@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from clickmill.errors import ConfigError, DataError
 from clickmill.store import durable
 from clickmill.train.assembly import build_parts, load_dense, load_tables
 from clickmill.train.checkpoint import open_checkpoint
-from clickmill.train.evaluation import score_batches
+from clickmill.train.evaluation import Member, score_batches
 from clickmill.train.measures import metrics_for
 from clickmill.train.run import Run, _prepare_process
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from clickmill._core import Batch
     from clickmill.config import Config, PhaseConfig, RunnerConfig
     from clickmill.metrics import MetricSet
+    from clickmill.train.assembly import Parts
     from clickmill.train.evaluation import Scores
     from clickmill.train.observer import Observer
 
@@ -45,49 +47,73 @@ def train(
     return summaries
 
 
-def evaluate(config: Config, *, checkpoint: Path | None = None, dataset: str | None = None) -> dict[str, Any]:
-    """Metrics of a checkpoint on a data set: by default the newest one, on what the run validates with."""
+def evaluate(
+    config: Config, *, checkpoints: Sequence[Path] = (), dataset: str | None = None
+) -> dict[str, Any]:
+    """Metrics on a data set, by default what the run validates with, of the newest checkpoint or those named.
+
+    Several checkpoints score together: what counts is the mean of their scores.
+    """
     runner, phase = _only_phase(config)
     metrics: MetricSet | None = None
-    folder = checkpoint or _newest(config, runner, phase)
+    folders = checkpoints or [_newest(config, runner, phase)]
 
     def take(batch: Batch, scores: Scores) -> None:
         assert metrics is not None
         metrics.update(scores, batch.labels[:, 0], batch.weights, batch.group_keys)
 
-    scorer = _Scorer(config, runner, phase, folder, dataset)
+    scorer = _Scorer(config, runner, phase, folders, dataset)
     metrics = metrics_for(scorer.parts.model, schema=scorer.parts.schema, is_exact=True)
     num_samples = scorer.score(take)
-    return {"checkpoint": str(folder), "samples": num_samples, **metrics.compute()}
+    return {"checkpoint": scorer.name, "samples": num_samples, **metrics.compute()}
 
 
 def infer(
-    config: Config, out: Path, *, checkpoint: Path | None = None, dataset: str | None = None
+    config: Config, out: Path, *, checkpoints: Sequence[Path] = (), dataset: str | None = None
 ) -> dict[str, Any]:
-    """Write one score a line to `out`, in the order of the samples; the file appears when it is whole."""
+    """Write one score a line to `out`, in the order of the samples; the file appears when it is whole.
+
+    Several checkpoints score together, as in `evaluate`.
+    """
     runner, phase = _only_phase(config)
-    folder = checkpoint or _newest(config, runner, phase)
-    return _write_all(_Scorer(config, runner, phase, folder, dataset), out)
+    folders = checkpoints or [_newest(config, runner, phase)]
+    return _write_all(_Scorer(config, runner, phase, folders, dataset), out)
 
 
 class _Scorer:
-    """A checkpoint put together to score a data set."""
+    """One checkpoint or several, put together to score a data set."""
 
     def __init__(
-        self, config: Config, runner: RunnerConfig, phase: PhaseConfig, folder: Path, dataset: str | None
+        self,
+        config: Config,
+        runner: RunnerConfig,
+        phase: PhaseConfig,
+        folders: Sequence[Path],
+        dataset: str | None,
     ) -> None:
         _prepare_process(phase.thread_num)
-        self.folder = folder
-        checkpoint = open_checkpoint(folder)
+        self.name = ", ".join(str(folder) for folder in folders)
         dataset = dataset or runner.evaluate_dataset_name
         if dataset is not None:
             phase = phase.model_copy(update={"dataset_name": config.dataset_named(dataset).name})
         self._is_named = dataset is not None
         self._phase = phase
         self._precision = runner.precision
-        self.parts = build_parts(config, runner, phase, checkpoint=checkpoint)
-        load_dense(self.parts.model, folder)
-        load_tables(self.parts.tables, checkpoint, as_stored=True)
+        found = []
+        for folder in folders:
+            checkpoint = open_checkpoint(folder)
+            parts = build_parts(config, runner, phase, checkpoint=checkpoint)
+            load_dense(parts.model, folder)
+            load_tables(parts.tables, checkpoint, as_stored=True)
+            found.append(parts)
+        self.parts = found[0]
+        self._members = [Member(parts.model, parts.tables) for parts in found]
+        for folder, parts in zip(folders, found, strict=True):
+            if _slots(parts) != _slots(self.parts):
+                raise ConfigError(
+                    f"`{folder}` and `{folders[0]}` were trained with different slots",
+                    hint="only checkpoints of one schema can score together",
+                )
 
     def score(self, take: Any) -> int:
         """Score all samples and return how many there were."""
@@ -109,8 +135,7 @@ class _Scorer:
 
         try:
             score_batches(
-                parts.model,
-                parts.tables,
+                self._members,
                 parts.feeds,
                 source.next,
                 count,
@@ -122,18 +147,23 @@ class _Scorer:
         return num_samples
 
 
+def _slots(parts: Parts) -> tuple[object, object]:
+    """What a batch means to the parts; initial rows may differ, as they do from seed to seed."""
+    return json.loads(parts.schema.to_json())["slots"], [(feed.table, feed.dim) for feed in parts.feeds]
+
+
 def _infer_phase(config: Config, runner: RunnerConfig, phase: PhaseConfig) -> dict[str, Any]:
     out = Path(runner.runner_result_dump_path or f"runs/{runner.name}/scores.txt")
     if not runner.init_model_path:
         raise ConfigError(f"runner `{runner.name}`: class `infer` needs `init_model_path`, a checkpoint")
-    scorer = _Scorer(config, runner, phase, Path(runner.init_model_path), phase.dataset_name)
+    scorer = _Scorer(config, runner, phase, [Path(runner.init_model_path)], phase.dataset_name)
     return _write_all(scorer, out)
 
 
 def _write_all(scorer: _Scorer, out: Path) -> dict[str, Any]:
     with durable.new_file(out) as file:
         num_samples = scorer.score(lambda _batch, scores: _write_scores(file, scores))
-    return {"checkpoint": str(scorer.folder), "samples": num_samples, "scores": str(out)}
+    return {"checkpoint": scorer.name, "samples": num_samples, "scores": str(out)}
 
 
 def _write_scores(file: IO[bytes], scores: Scores) -> None:

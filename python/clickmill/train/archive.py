@@ -65,6 +65,10 @@ class Archive:
             return None
         return max(found, key=lambda item: (item[1].step, item[1].is_pass_end))[0]
 
+    def end_chain(self) -> None:
+        """Let the next checkpoint inside a pass be a full one."""
+        self._chain.clear()
+
     def resume_chain(self, checkpoint: Checkpoint) -> None:
         """Go on as the run would have that wrote `checkpoint`."""
         self._chain = [] if checkpoint.manifest.is_pass_end else checkpoint.chain()

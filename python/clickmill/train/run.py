@@ -22,7 +22,7 @@ from clickmill.store import durable
 from clickmill.store.lock import only_writer
 from clickmill.train.archive import Archive, open_newest
 from clickmill.train.assembly import build_parts, model_source, plan_schema
-from clickmill.train.evaluation import score_batches
+from clickmill.train.evaluation import Member, score_batches
 from clickmill.train.journal import Journal
 from clickmill.train.measures import main_metric, metrics_for
 from clickmill.train.observer import Observer, RunStart, Saved
@@ -247,6 +247,12 @@ class Run:
 
     # What happens at fences.
 
+    def start_pass(self, place: Place) -> None:
+        """Empty the tables that start anew with each pass; those of a warm start serve the first."""
+        if place.pass_number > 0 and self.parts.tables.restart(place.step):
+            # A difference to a table that is gone would mean nothing.
+            self.archive.end_chain()
+
     def save_step(self, place: Place) -> None:
         """Write a checkpoint in the middle of a pass."""
         self._check_finite()
@@ -286,8 +292,7 @@ class Run:
         metrics = metrics_for(self.parts.model)
         try:
             score_batches(
-                self.replicas.model,
-                self.parts.tables,
+                [Member(self.replicas.model, self.parts.tables)],
                 self.parts.feeds,
                 source.next,
                 lambda batch, scores: metrics.update(

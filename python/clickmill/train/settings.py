@@ -84,7 +84,8 @@ def make_tables(schema: Schema, hyper: HyperParameters, requests: Sequence[Table
         optimizer = table_optimizer(spec.name, hyper, suggested.get(spec.name))
         configs[spec.name] = json.dumps(table_config(spec, hyper, optimizer))
         rates[spec.name] = optimizer.learning_rate
-    return TableSet(configs, rates)
+    restarting = [name for name in configs if name in hyper.tables and hyper.tables[name].restart_each_pass]
+    return TableSet(configs, rates, restarting)
 
 
 def make_schedule(config: LearningRateSchedule) -> Schedule:

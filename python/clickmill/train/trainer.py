@@ -82,6 +82,9 @@ class Plan:
 class Fences(Protocol):
     """What can happen at a fence; implemented by the run."""
 
+    def start_pass(self, place: Place) -> None:
+        """Get ready for the first batch of a pass."""
+
     def save_step(self, place: Place) -> None:
         """Write a checkpoint in the middle of a pass."""
 
@@ -166,6 +169,7 @@ class Trainer:
         is_fresh = place.batch == 0
         if is_fresh:
             self.metrics.reset()
+            self.fences.start_pass(place)
         self._source = self.open_pass(place.pass_number, place.position)
         self._is_exhausted = False
         self._mark = (started, place.samples)

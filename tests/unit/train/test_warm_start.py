@@ -49,7 +49,7 @@ def test_a_run_starts_with_the_parameters_and_rows_of_another(origin, key, seed)
     assert all(torch.allclose(before[name], after[name], atol=1e-9) for name in before)
     assert rows(Path("run/checkpoints/0")).rows() >= rows(origin).rows()
     assert summary["validation"]["auc"] == pytest.approx(
-        evaluate(small_config(), checkpoint=origin)["auc"], abs=1e-4
+        evaluate(small_config(), checkpoints=[origin])["auc"], abs=1e-4
     )
 
 

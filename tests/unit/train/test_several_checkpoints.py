@@ -1,0 +1,49 @@
+"""Several checkpoints that score together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.unit.train.conftest import small_config
+
+from clickmill.errors import ConfigError
+from clickmill.train.api import evaluate, infer, train
+
+pytestmark = pytest.mark.usefixtures("workplace")
+
+
+def scores(*checkpoints: Path) -> np.ndarray:
+    infer(small_config(), Path("scores.txt"), checkpoints=checkpoints)
+    return np.loadtxt("scores.txt", dtype=np.float64)
+
+
+def test_the_score_is_the_mean_over_passes_and_seeds():
+    checkpoints = []
+    for seed in (1, 2):
+        train(small_config(f"runner.0.seed={seed}", f"runner.0.output_path=seed{seed}"))
+        checkpoints += [Path(f"seed{seed}/checkpoints/{number}") for number in (0, 1)]
+    single = [scores(checkpoint) for checkpoint in checkpoints]
+    assert not np.allclose(single[0], single[2])
+    assert np.allclose(scores(*checkpoints), np.mean(single, axis=0), atol=1e-6)
+
+
+def test_one_checkpoint_twice_is_that_checkpoint():
+    (summary,) = train(small_config("runner.0.epochs=1"))
+    checkpoint = Path(summary["checkpoint"])
+    once = evaluate(small_config(), checkpoints=[checkpoint])
+    twice = evaluate(small_config(), checkpoints=[checkpoint, checkpoint])
+    assert twice.pop("checkpoint") == f"{once.pop('checkpoint')}, {checkpoint}"
+    assert twice == once
+
+
+def test_checkpoints_of_different_slots_are_refused():
+    train(small_config("runner.0.epochs=1", "runner.0.output_path=narrow"))
+    train(
+        small_config(
+            "runner.0.epochs=1", "runner.0.output_path=wide", "hyper_parameters.sparse_feature_dim=5"
+        )
+    )
+    with pytest.raises(ConfigError, match=r"wide.*different slots"):
+        scores(Path("narrow/checkpoints/0"), Path("wide/checkpoints/0"))
