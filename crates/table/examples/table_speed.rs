@@ -58,17 +58,16 @@ fn main() {
         state ^= state << 17;
         *slot = sign(state % num_rows);
     }
-    let (mut peek_best, mut pull_best, mut push_best) = (f64::MAX, f64::MAX, f64::MAX);
-    let (mut pull_seconds, mut push_seconds) = (0.0, 0.0);
+    let [mut read_seconds, mut pull_seconds, mut update_seconds] =
+        [(); 3].map(|()| Vec::with_capacity(ROUNDS));
     for (round, batch) in batches.iter().enumerate() {
         table.begin_step(round as u64 + 1).expect("steps ascend");
         let start = cpu_seconds();
         black_box(Lookup::read(&table, &batches[ROUNDS - 1 - round], &buffers).expect("signs"));
-        peek_best = peek_best.min(cpu_seconds() - start);
+        read_seconds.push(cpu_seconds() - start);
         let start = cpu_seconds();
         let lookup = Lookup::train(&mut table, batch, &buffers).expect("signs");
-        let seconds = cpu_seconds() - start;
-        (pull_seconds, pull_best) = (pull_seconds + seconds, pull_best.min(seconds));
+        pull_seconds.push(cpu_seconds() - start);
         black_box(lookup.values());
         lookup.add_gradients(&gradients).expect("shapes");
         // Between pull and update of a batch lies a model; another batch's rows stand for its cache traffic.
@@ -83,24 +82,44 @@ fn main() {
                 },
             )
             .expect("a fresh lookup");
-        let seconds = cpu_seconds() - start;
-        (push_seconds, push_best) = (push_seconds + seconds, push_best.min(seconds));
+        update_seconds.push(cpu_seconds() - start);
     }
-    let keys = (ROUNDS * BATCH) as f64;
-    let million = |seconds: f64, keys: f64| (keys / seconds / 1e4).round() / 100.0;
     let report = serde_json::json!({
         "rows": table.len(),
         "dim": dim,
+        "keys_per_batch": BATCH,
         "create_million_keys_per_second": million(create_seconds, num_rows as f64),
-        "pull_million_keys_per_second": million(pull_seconds, keys),
-        "update_million_keys_per_second": million(push_seconds, keys),
-        "best_batch_read_million_keys_per_second": million(peek_best, BATCH as f64),
-        "best_batch_pull_million_keys_per_second": million(pull_best, BATCH as f64),
-        "best_batch_update_million_keys_per_second": million(push_best, BATCH as f64),
+        "read_million_keys_per_second": Speed::of(read_seconds),
+        "pull_million_keys_per_second": Speed::of(pull_seconds),
+        "update_million_keys_per_second": Speed::of(update_seconds),
         "bytes_per_key": table.bytes() as f64 / table.len() as f64,
         "resident_bytes_per_key": resident as f64 / table.len() as f64,
     });
     write(&report);
+}
+
+/// Over the batches of a run, in million keys per second.
+#[derive(serde::Serialize)]
+struct Speed {
+    mean: f64,
+    median: f64,
+    best: f64,
+}
+
+impl Speed {
+    fn of(mut seconds: Vec<f64>) -> Self {
+        seconds.sort_by(f64::total_cmp);
+        let keys = BATCH as f64;
+        Self {
+            mean: million(seconds.iter().sum(), keys * seconds.len() as f64),
+            median: million(seconds[seconds.len() / 2], keys),
+            best: million(seconds[0], keys),
+        }
+    }
+}
+
+fn million(seconds: f64, keys: f64) -> f64 {
+    (keys / seconds / 1e4).round() / 100.0
 }
 
 fn write(report: &serde_json::Value) {

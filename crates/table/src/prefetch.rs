@@ -1,4 +1,8 @@
 //! Asking for a cache line before it is needed.
+//!
+//! Into the second level, not the first: the first has room for two dozen misses under way, and random rows
+//! are bound by that number. Measured on Zen 4, pulling rows from a table of 1.4 GB: 25 ns a key into the first
+//! level, 14 to 17 ns into the second.
 
 /// Prefetches the line of `address` for reading. Any address is allowed: a prefetch never faults.
 #[inline(always)]
@@ -10,8 +14,8 @@ pub(crate) fn read<T>(address: *const T) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: SSE is part of x86-64 and prefetching has no effect on memory, whatever the address.
     unsafe {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(address.cast());
     }
     #[cfg(not(all(target_arch = "x86_64", not(miri))))]
     let _ = address;

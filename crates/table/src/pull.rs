@@ -1,8 +1,8 @@
 //! The pull kernel: from signs to rows, several memory accesses in flight.
 //!
-//! Three stages run along the signs, each some places behind the one before: hash and ask for the index
-//! line; probe it and ask for the row's lines; compare the sign and copy. Whatever does not go smoothly (a
-//! tag that lied, a full group, an absent row) takes the plain path.
+//! Three stages run along the signs in small blocks, each some blocks behind the one before: hash and ask for
+//! the index line; probe it and ask for the row's lines; compare the sign and copy. Whatever does not go
+//! smoothly (a tag that lied, a full group, an absent row) takes the plain path.
 
 use clickmill_types::sign::mix;
 
@@ -13,10 +13,13 @@ use crate::layout::Layout;
 use crate::prefetch;
 use crate::table::bucket_of;
 
-/// Places between the stages, and a ring that holds them all.
-const ROW_AHEAD: usize = 16;
-const INDEX_AHEAD: usize = 32;
-const RING: usize = 64;
+/// Signs that go through a stage together; larger blocks would ask for more lines at once than fit under way.
+const BLOCK: usize = 16;
+/// Blocks between asking for rows and reading them, and between asking for index lines and reading rows.
+const ROW_BLOCKS: usize = 2;
+const INDEX_BLOCKS: usize = 4;
+/// Blocks under way, rounded up to a power of two.
+const RING: usize = 8;
 
 /// A row of the table by place: bucket above, row number below. Valid within one generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +94,7 @@ fn fill_width<const D: usize>(source: &impl Source, handles: &[Handle], values: 
     let row_lines = RowLines::new(source.layout());
     let buckets = source.buckets();
     for (at, weights) in values.chunks_exact_mut(dim).enumerate() {
-        if let Some(&ahead) = handles.get(at + INDEX_AHEAD)
+        if let Some(&ahead) = handles.get(at + ROW_BLOCKS * BLOCK)
             && !ahead.is_none()
         {
             row_lines.prefetch(buckets[ahead.bucket()].address(ahead.row()));
@@ -114,39 +117,35 @@ fn pull_width<const D: usize, const VALUES: bool>(
     assert!(values.len() == signs.len() * dim && handles.len() == signs.len());
     let bits = source.bucket_bits();
     let row_lines = RowLines::new(layout);
-    let mut ring = [Place::EMPTY; RING];
-    for ahead in 0..signs.len() + INDEX_AHEAD {
-        if let Some(&sign) = signs.get(ahead) {
-            let hash = mix(sign);
-            let number = bucket_of(hash, bits);
-            let bucket = &source.buckets()[number];
-            let key = bucket.key(hash);
-            let (group, line) = bucket.index().first(key);
-            prefetch::read(line);
-            ring[ahead % RING] = Place {
-                hash,
-                number: number as u32,
-                group,
-                tag: key.tag,
-                row: NO_ROW,
-            };
-        }
-        if ahead + ROW_AHEAD >= INDEX_AHEAD {
-            // Behind the last sign this looks at places of earlier ones again, to no effect.
-            let place = &mut ring[(ahead + ROW_AHEAD - INDEX_AHEAD) % RING];
-            let bucket = &source.buckets()[place.number as usize];
-            if let Some(row) = bucket.index().candidate(place.group, place.tag) {
-                place.row = row;
-                row_lines.prefetch(bucket.address(row));
+    let mut ring = [[Place::EMPTY; BLOCK]; RING];
+    let num_blocks = signs.len().div_ceil(BLOCK);
+    for ahead in 0..num_blocks + INDEX_BLOCKS {
+        if ahead < num_blocks {
+            let places = &mut ring[ahead % RING];
+            for (place, &sign) in places.iter_mut().zip(&signs[ahead * BLOCK..]) {
+                let hash = mix(sign);
+                let bucket = &source.buckets()[bucket_of(hash, bits)];
+                prefetch::read(bucket.index().first(bucket.key(hash)));
+                place.hash = hash;
             }
         }
-        if ahead >= INDEX_AHEAD {
-            let at = ahead - INDEX_AHEAD;
-            let (sign, place) = (signs[at], ring[at % RING]);
+        if let Some(block) = ahead.checked_sub(INDEX_BLOCKS - ROW_BLOCKS) {
+            for place in &mut ring[block % RING] {
+                let bucket = &source.buckets()[bucket_of(place.hash, bits)];
+                place.row = bucket.index().candidate(bucket.key(place.hash)).unwrap_or(NO_ROW);
+                row_lines.prefetch(bucket.address(place.row));
+            }
+        }
+        let Some(block) = ahead.checked_sub(INDEX_BLOCKS) else {
+            continue;
+        };
+        let first = block * BLOCK;
+        for (at, place) in (first..signs.len()).zip(ring[block % RING]) {
+            let sign = signs[at];
             let weights = &mut values[at * dim..][..dim];
-            let number = place.number as usize;
+            let number = bucket_of(place.hash, bits);
             let bucket = &source.buckets()[number];
-            let row = if place.row != NO_ROW && bucket.sign(place.row) == sign {
+            let row = if place.row < bucket.len() && bucket.sign(place.row) == sign {
                 Some(place.row)
             } else {
                 bucket.find(sign, place.hash)
@@ -180,23 +179,13 @@ fn read<const D: usize>(source: &impl Source, bucket: &Bucket, row: u32, weights
 #[derive(Clone, Copy)]
 struct Place {
     hash: u64,
-    number: u32,
-    group: u32,
-    tag: u32,
     row: u32,
 }
 
 const NO_ROW: u32 = u32::MAX;
 
 impl Place {
-    /// Before the first sign: a group that no index has, so that nothing is found in it.
-    const EMPTY: Self = Self {
-        hash: 0,
-        number: 0,
-        group: u32::MAX,
-        tag: 1,
-        row: NO_ROW,
-    };
+    const EMPTY: Self = Self { hash: 0, row: NO_ROW };
 }
 
 /// Which lines of a row a pull will read: its sign at the start and its weights at the end.

@@ -7,7 +7,7 @@ use crate::optimizer::Rule;
 use crate::prefetch;
 use crate::pull::Handle;
 
-const AHEAD: usize = 16;
+const AHEAD: usize = 32;
 
 /// Gradients of some rows, and what was seen of them; `shows` and `clicks` are empty where not kept.
 #[derive(Clone, Copy)]
