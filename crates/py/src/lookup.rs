@@ -13,13 +13,11 @@ use std::sync::{Arc, Mutex};
 
 use clickmill_table::{Occurrences, PooledSlot};
 use clickmill_types::schema::Pooling;
-use numpy::{
-    PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3,
-    PyReadwriteArray1, PyReadwriteArray3, PyUntypedArrayMethods,
-};
+use numpy::{PyArray1, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::arrays::{Array, Array2, Reads1, Reads2, Reads3, Writes1, Writes3};
 use crate::errors;
 use crate::layout::GroupLayout;
 
@@ -138,17 +136,21 @@ impl Lookup {
     }
 
     /// Weights [U,D] as they were pulled.
-    fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        PyArray1::from_slice(py, self.inner.values()).reshape([self.inner.num_rows(), self.inner.dim()])
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Array2<'py, f32>> {
+        PyArray1::from_slice(py, self.inner.values())
+            .reshape([self.inner.num_rows(), self.inner.dim()])
+            .map(Array)
     }
 
     /// Gradients [U,D] gathered so far.
-    fn gradients<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    fn gradients<'py>(&self, py: Python<'py>) -> PyResult<Array2<'py, f32>> {
         let gradients = self
             .inner
             .gradients()
             .map_err(|error| errors::table(py, &error))?;
-        PyArray1::from_vec(py, gradients).reshape([self.inner.num_rows(), self.inner.dim()])
+        PyArray1::from_vec(py, gradients)
+            .reshape([self.inner.num_rows(), self.inner.dim()])
+            .map(Array)
     }
 
     /// Sum of the squared gradients gathered so far.
@@ -163,11 +165,11 @@ impl Lookup {
     fn pool(
         &self,
         py: Python<'_>,
-        offsets: PyReadonlyArray1<'_, u32>,
-        inverse: PyReadonlyArray1<'_, u32>,
+        offsets: Reads1<'_, u32>,
+        inverse: Reads1<'_, u32>,
         num_slots: usize,
         slots: Vec<(usize, String)>,
-        mut out: PyReadwriteArray3<'_, f32>,
+        mut out: Writes3<'_, f32>,
         first_sample: usize,
     ) -> PyResult<()> {
         let slots = pooled_slots(&slots)?;
@@ -188,11 +190,11 @@ impl Lookup {
     fn unpool(
         &self,
         py: Python<'_>,
-        offsets: PyReadonlyArray1<'_, u32>,
-        inverse: PyReadonlyArray1<'_, u32>,
+        offsets: Reads1<'_, u32>,
+        inverse: Reads1<'_, u32>,
         num_slots: usize,
         slots: Vec<(usize, String)>,
-        gradients: PyReadonlyArray3<'_, f32>,
+        gradients: Reads3<'_, f32>,
         first_sample: usize,
     ) -> PyResult<()> {
         let slots = pooled_slots(&slots)?;
@@ -213,12 +215,12 @@ impl Lookup {
     fn sequence(
         &self,
         py: Python<'_>,
-        offsets: PyReadonlyArray1<'_, u32>,
-        inverse: PyReadonlyArray1<'_, u32>,
+        offsets: Reads1<'_, u32>,
+        inverse: Reads1<'_, u32>,
         num_slots: usize,
         position: usize,
-        mut out: PyReadwriteArray3<'_, f32>,
-        mut lengths: PyReadwriteArray1<'_, i64>,
+        mut out: Writes3<'_, f32>,
+        mut lengths: Writes1<'_, i64>,
         first_sample: usize,
     ) -> PyResult<()> {
         check_width(out.shape()[2], self.inner.dim())?;
@@ -238,11 +240,11 @@ impl Lookup {
     fn unsequence(
         &self,
         py: Python<'_>,
-        offsets: PyReadonlyArray1<'_, u32>,
-        inverse: PyReadonlyArray1<'_, u32>,
+        offsets: Reads1<'_, u32>,
+        inverse: Reads1<'_, u32>,
         num_slots: usize,
         position: usize,
-        gradients: PyReadonlyArray3<'_, f32>,
+        gradients: Reads3<'_, f32>,
         first_sample: usize,
     ) -> PyResult<()> {
         check_width(gradients.shape()[2], self.inner.dim())?;
@@ -260,7 +262,7 @@ impl Lookup {
     }
 
     /// Adds gradients [U,D] of the rows themselves.
-    fn add_gradients(&self, py: Python<'_>, gradients: PyReadonlyArray2<'_, f32>) -> PyResult<()> {
+    fn add_gradients(&self, py: Python<'_>, gradients: Reads2<'_, f32>) -> PyResult<()> {
         let gradients = gradients.as_slice()?;
         py.detach(|| self.inner.add_gradients(gradients))
             .map_err(|error| errors::table(py, &error))
@@ -272,7 +274,7 @@ impl Lookup {
         &self,
         py: Python<'_>,
         layout: &GroupLayout,
-        mut out: PyReadwriteArray3<'_, f32>,
+        mut out: Writes3<'_, f32>,
         first_sample: usize,
     ) -> PyResult<()> {
         self.check_slots(out.shape(), layout.plan.pooled.len())?;
@@ -288,7 +290,7 @@ impl Lookup {
         &self,
         py: Python<'_>,
         layout: &GroupLayout,
-        gradients: PyReadonlyArray3<'_, f32>,
+        gradients: Reads3<'_, f32>,
         first_sample: usize,
     ) -> PyResult<()> {
         self.check_slots(gradients.shape(), layout.plan.pooled.len())?;
@@ -305,8 +307,8 @@ impl Lookup {
         py: Python<'_>,
         layout: &GroupLayout,
         index: usize,
-        mut out: PyReadwriteArray3<'_, f32>,
-        mut lengths: PyReadwriteArray1<'_, i64>,
+        mut out: Writes3<'_, f32>,
+        mut lengths: Writes1<'_, i64>,
         first_sample: usize,
     ) -> PyResult<()> {
         check_width(out.shape()[2], self.inner.dim())?;
@@ -324,7 +326,7 @@ impl Lookup {
         py: Python<'_>,
         layout: &GroupLayout,
         index: usize,
-        gradients: PyReadonlyArray3<'_, f32>,
+        gradients: Reads3<'_, f32>,
         first_sample: usize,
     ) -> PyResult<()> {
         check_width(gradients.shape()[2], self.inner.dim())?;
@@ -358,10 +360,10 @@ impl Lookup {
     fn observe(
         &self,
         py: Python<'_>,
-        offsets: PyReadonlyArray1<'_, u32>,
-        inverse: PyReadonlyArray1<'_, u32>,
+        offsets: Reads1<'_, u32>,
+        inverse: Reads1<'_, u32>,
         num_slots: usize,
-        labels: PyReadonlyArray1<'_, f32>,
+        labels: Reads1<'_, f32>,
     ) -> PyResult<()> {
         let labels = labels.as_slice()?;
         self.with(

@@ -9,16 +9,16 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clickmill_metrics::{GroupWeight, Spacing};
-use numpy::{Element, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::arrays::{Reads1, Scalar};
 use crate::errors;
 
-type Floats<'py> = PyReadonlyArray1<'py, f32>;
+type Floats<'py> = Reads1<'py, f32>;
 
-fn slice<'a, T: Element>(what: &str, array: &'a PyReadonlyArray1<'_, T>) -> PyResult<&'a [T]> {
+fn slice<'a, T: Scalar>(what: &str, array: &'a Reads1<'_, T>) -> PyResult<&'a [T]> {
     array
         .as_slice()
         .map_err(|_| PyValueError::new_err(format!("{what} must be one contiguous array")))
@@ -229,7 +229,7 @@ impl GroupAuc {
     fn update(
         &self,
         py: Python<'_>,
-        groups: PyReadonlyArray1<'_, u64>,
+        groups: Reads1<'_, u64>,
         scores: Floats<'_>,
         labels: Floats<'_>,
         weights: Option<Floats<'_>>,
