@@ -82,12 +82,18 @@ class BinaryMetrics:
         """
     @staticmethod
     def from_state(state: bytes) -> BinaryMetrics: ...
-    def merge(self, /, other: BinaryMetrics) -> None: ...
+    def merge(self, /, other: BinaryMetrics) -> None:
+        """
+        Adds what `other` has counted.
+        """
     def report(self, /) -> dict[str, float]:
         """
         Everything by name but `batch_auc`; NaN where there is nothing to divide by.
         """
-    def reset(self, /) -> None: ...
+    def reset(self, /) -> None:
+        """
+        Forgets all samples and keeps the settings.
+        """
     def state(self, /) -> bytes:
         """
         The whole state; `from_state` gives an accumulator that goes on exactly where this one stands.
@@ -150,13 +156,28 @@ class ExactAuc:
         0.5 while a class is empty.
         """
     @property
-    def count(self, /) -> int: ...
+    def count(self, /) -> int:
+        """
+        Samples so far, whatever they weigh.
+        """
     @staticmethod
     def from_state(state: bytes) -> ExactAuc: ...
-    def merge(self, /, other: ExactAuc) -> None: ...
-    def reset(self, /) -> None: ...
-    def state(self, /) -> bytes: ...
-    def update(self, /, scores: NDArray[float32], labels: NDArray[float32], weights: NDArray[float32] | None = None) -> None: ...
+    def merge(self, /, other: ExactAuc) -> None:
+        """
+        Adds what `other` has counted.
+        """
+    def reset(self, /) -> None:
+        """
+        Forgets all samples and keeps the settings.
+        """
+    def state(self, /) -> bytes:
+        """
+        The whole state; `from_state` gives an accumulator that goes on exactly where this one stands.
+        """
+    def update(self, /, scores: NDArray[float32], labels: NDArray[float32], weights: NDArray[float32] | None = None) -> None:
+        """
+        Takes the whole batch, or nothing of it when a value is not allowed.
+        """
 
 @final
 class GroupAuc:
@@ -168,17 +189,32 @@ class GroupAuc:
         `weight`: what a group counts for, `impressions`, `clicks` or `uniform`.
         """
     @property
-    def count(self, /) -> int: ...
+    def count(self, /) -> int:
+        """
+        Samples so far, whatever they weigh.
+        """
     @staticmethod
     def from_state(state: bytes) -> GroupAuc: ...
-    def merge(self, /, other: GroupAuc) -> None: ...
+    def merge(self, /, other: GroupAuc) -> None:
+        """
+        Adds what `other` has counted.
+        """
     def report(self, /) -> dict[str, float]:
         """
         `gauc` (0.5 while no group has both classes), `num_groups` in the mean, `num_skipped` of one class.
         """
-    def reset(self, /) -> None: ...
-    def state(self, /) -> bytes: ...
-    def update(self, /, groups: NDArray[uint64], scores: NDArray[float32], labels: NDArray[float32], weights: NDArray[float32] | None = None) -> None: ...
+    def reset(self, /) -> None:
+        """
+        Forgets all samples and keeps the settings.
+        """
+    def state(self, /) -> bytes:
+        """
+        The whole state; `from_state` gives an accumulator that goes on exactly where this one stands.
+        """
+    def update(self, /, groups: NDArray[uint64], scores: NDArray[float32], labels: NDArray[float32], weights: NDArray[float32] | None = None) -> None:
+        """
+        Takes the whole batch, or nothing of it when a value is not allowed.
+        """
 
 @final
 class GroupLayout:
@@ -321,17 +357,32 @@ class RegressionMetrics:
     """
     def __new__(cls, /) -> RegressionMetrics: ...
     @property
-    def count(self, /) -> int: ...
+    def count(self, /) -> int:
+        """
+        Samples so far, whatever they weigh.
+        """
     @staticmethod
     def from_state(state: bytes) -> RegressionMetrics: ...
-    def merge(self, /, other: RegressionMetrics) -> None: ...
+    def merge(self, /, other: RegressionMetrics) -> None:
+        """
+        Adds what `other` has counted.
+        """
     def report(self, /) -> dict[str, float]:
         """
         NaN while there is no sample.
         """
-    def reset(self, /) -> None: ...
-    def state(self, /) -> bytes: ...
-    def update(self, /, scores: NDArray[float32], labels: NDArray[float32], weights: NDArray[float32] | None = None) -> None: ...
+    def reset(self, /) -> None:
+        """
+        Forgets all samples and keeps the settings.
+        """
+    def state(self, /) -> bytes:
+        """
+        The whole state; `from_state` gives an accumulator that goes on exactly where this one stands.
+        """
+    def update(self, /, scores: NDArray[float32], labels: NDArray[float32], weights: NDArray[float32] | None = None) -> None:
+        """
+        Takes the whole batch, or nothing of it when a value is not allowed.
+        """
 
 @final
 class Schema:
