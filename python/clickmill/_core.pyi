@@ -224,7 +224,7 @@ class GroupLayout:
     @property
     def pooled(self, /) -> list[str]:
         """
-        Names of the pooled slots, in the order of `Lookup.pool_batch`.
+        Names of the pooled slots, in the order of `Lookup.pool`.
         """
     @property
     def sequences(self, /) -> list[tuple[str, int]]:
@@ -267,45 +267,25 @@ class Lookup:
         """
         U.
         """
-    def observe(self, /, offsets: NDArray[uint32], inverse: NDArray[uint32], num_slots: SupportsIndex, labels: NDArray[float32]) -> None:
-        """
-        Counts one show for each occurrence of a row, and the sample's label [B] as clicks; once a batch.
-        """
-    def observe_batch(self, /) -> None:
+    def observe(self, /) -> None:
         """
         Counts shows and clicks of the batch for its rows, where the table keeps them; once a batch.
         """
-    def pool(self, /, offsets: NDArray[uint32], inverse: NDArray[uint32], num_slots: SupportsIndex, slots: SupportsGetItem[int, tuple[SupportsIndex, str]], out: NDArray[float32], first_sample: SupportsIndex = 0) -> None:
-        """
-        Pools rows to `out` [B,P,D]; `slots` has (position in the group, "sum" | "mean" | "max") for each P.
-        """
-    def pool_batch(self, /, layout: GroupLayout, out: NDArray[float32], first_sample: SupportsIndex = 0) -> None:
+    def pool(self, /, layout: GroupLayout, out: NDArray[float32], first_sample: SupportsIndex = 0) -> None:
         """
         Pools the rows of the batch to `out` [B,P,D], in the order of `layout.pooled`.
         """
-    def sequence(self, /, offsets: NDArray[uint32], inverse: NDArray[uint32], num_slots: SupportsIndex, position: SupportsIndex, out: NDArray[float32], lengths: NDArray[int64], first_sample: SupportsIndex = 0) -> None:
-        """
-        Writes the rows of one slot to `out` [B,L,D], zeros behind the last, and their number to `lengths` [B].
-        """
-    def sequence_batch(self, /, layout: GroupLayout, index: SupportsIndex, out: NDArray[float32], lengths: NDArray[int64], first_sample: SupportsIndex = 0) -> None:
+    def sequence(self, /, layout: GroupLayout, index: SupportsIndex, out: NDArray[float32], lengths: NDArray[int64], first_sample: SupportsIndex = 0) -> None:
         """
         Writes the rows of sequence `index` of the layout to `out` [B,L,D], and their number to `lengths` [B].
         """
-    def unpool(self, /, offsets: NDArray[uint32], inverse: NDArray[uint32], num_slots: SupportsIndex, slots: SupportsGetItem[int, tuple[SupportsIndex, str]], gradients: NDArray[float32], first_sample: SupportsIndex = 0) -> None:
+    def unpool(self, /, layout: GroupLayout, gradients: NDArray[float32], first_sample: SupportsIndex = 0) -> None:
         """
         Adds the gradients [B,P,D] of what `pool` gave.
         """
-    def unpool_batch(self, /, layout: GroupLayout, gradients: NDArray[float32], first_sample: SupportsIndex = 0) -> None:
-        """
-        Adds the gradients [B,P,D] of what `pool_batch` gave.
-        """
-    def unsequence(self, /, offsets: NDArray[uint32], inverse: NDArray[uint32], num_slots: SupportsIndex, position: SupportsIndex, gradients: NDArray[float32], first_sample: SupportsIndex = 0) -> None:
+    def unsequence(self, /, layout: GroupLayout, index: SupportsIndex, gradients: NDArray[float32], first_sample: SupportsIndex = 0) -> None:
         """
         Adds the gradients [B,L,D] of what `sequence` gave.
-        """
-    def unsequence_batch(self, /, layout: GroupLayout, index: SupportsIndex, gradients: NDArray[float32], first_sample: SupportsIndex = 0) -> None:
-        """
-        Adds the gradients [B,L,D] of what `sequence_batch` gave.
         """
     def values(self, /) -> NDArray[float32]:
         """
