@@ -1,4 +1,6 @@
-from _typeshed import Incomplete, SupportsGetItem
+from _typeshed import SupportsGetItem
+from numpy import float32, int64, uint32, uint64, uint8
+from numpy.typing import NDArray
 from os import PathLike
 from typing import Any, SupportsFloat, SupportsIndex, final
 
@@ -10,21 +12,21 @@ class Batch:
     Samples in columnar form; every array is a view of the batch, not a copy.
     """
     @property
-    def dense(self, /) -> Incomplete:
+    def dense(self, /) -> NDArray[float32]:
         """
         `[B, F]`: dense slots side by side, in slot order.
         """
     @property
-    def group_keys(self, /) -> Incomplete | None:
+    def group_keys(self, /) -> NDArray[uint64] | None:
         """
         `[B]`, or None where the schema has no group slot.
         """
-    def inverse(self, /, group: SupportsIndex) -> Incomplete:
+    def inverse(self, /, group: SupportsIndex) -> NDArray[uint32]:
         """
         Per occurrence: position in `signs`.
         """
     @property
-    def labels(self, /) -> Incomplete:
+    def labels(self, /) -> NDArray[float32]:
         """
         `[B, L]`: one column for each label slot.
         """
@@ -36,7 +38,7 @@ class Batch:
         """
         Number of distinct signs of a group.
         """
-    def offsets(self, /, group: SupportsIndex) -> Incomplete:
+    def offsets(self, /, group: SupportsIndex) -> NDArray[uint32]:
         """
         `[B * S + 1]`: sample b, slot s of the group has occurrences `offsets[b * S + s]` up to the next.
         """
@@ -45,12 +47,12 @@ class Batch:
         """
         JSON; a reader opened with it yields exactly the batches that follow this one.
         """
-    def signs(self, /, group: SupportsIndex) -> Incomplete:
+    def signs(self, /, group: SupportsIndex) -> NDArray[uint64]:
         """
         `[U]`: distinct signs of a group, in order of first occurrence.
         """
     @property
-    def weights(self, /) -> Incomplete | None:
+    def weights(self, /) -> NDArray[float32] | None:
         """
         `[B]`, or None where the schema has no weight slot.
         """
@@ -80,17 +82,23 @@ class BinaryMetrics:
         """
     @staticmethod
     def from_state(state: bytes) -> BinaryMetrics: ...
-    def merge(self, /, other: BinaryMetrics) -> None: ...
+    def merge(self, /, other: BinaryMetrics) -> None:
+        """
+        Adds what `other` has counted.
+        """
     def report(self, /) -> dict[str, float]:
         """
         Everything by name but `batch_auc`; NaN where there is nothing to divide by.
         """
-    def reset(self, /) -> None: ...
+    def reset(self, /) -> None:
+        """
+        Forgets all samples and keeps the settings.
+        """
     def state(self, /) -> bytes:
         """
         The whole state; `from_state` gives an accumulator that goes on exactly where this one stands.
         """
-    def update(self, /, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None) -> None:
+    def update(self, /, scores: NDArray[float32], labels: NDArray[float32], weights: NDArray[float32] | None = None) -> None:
         """
         Takes the whole batch, or nothing of it when a value is not allowed.
         """
@@ -101,7 +109,7 @@ class ColumnBatcher:
     Batches from columns of text values, laid out as Arrow does.
     """
     def __new__(cls, /, schema: Schema, config_json: str, position_json: str | None = None) -> ColumnBatcher: ...
-    def add(self, /, columns: SupportsGetItem[int, tuple[str, Incomplete, Incomplete, Incomplete | None]]) -> list[Batch]:
+    def add(self, /, columns: SupportsGetItem[int, tuple[str, NDArray[int64], NDArray[uint8], NDArray[int64] | None]]) -> list[Batch]:
         """
         Adds rows given by columns of equal length; the batches that they complete. An empty value is a null.
         """
@@ -120,17 +128,17 @@ class DenseOptimizer:
     State of one optimizer over parameters of the given sizes.
     """
     def __new__(cls, /, config_json: str, sizes: SupportsGetItem[int, SupportsIndex]) -> DenseOptimizer: ...
-    def load_state(self, /, step: SupportsIndex, states: SupportsGetItem[int, Incomplete]) -> None: ...
+    def load_state(self, /, step: SupportsIndex, states: SupportsGetItem[int, NDArray[float32]]) -> None: ...
     @staticmethod
-    def square_sum(parts: SupportsGetItem[int, SupportsGetItem[int, Incomplete]]) -> float:
+    def square_sum(parts: SupportsGetItem[int, SupportsGetItem[int, NDArray[float32]]]) -> float:
         """
         Sum of the squares of the gradients, each summed over the parts: its root is the norm.
         """
-    def state(self, /) -> tuple[int, list[Incomplete]]:
+    def state(self, /) -> tuple[int, list[NDArray[float32]]]:
         """
         Steps made, and the state arrays: for each parameter its kinds of state, in order.
         """
-    def step(self, /, parameters: SupportsGetItem[int, Incomplete], parts: SupportsGetItem[int, SupportsGetItem[int, Incomplete]], learning_rate: SupportsFloat | SupportsIndex, scale: SupportsFloat | SupportsIndex = 1.0) -> None:
+    def step(self, /, parameters: SupportsGetItem[int, NDArray[float32]], parts: SupportsGetItem[int, SupportsGetItem[int, NDArray[float32]]], learning_rate: SupportsFloat | SupportsIndex, scale: SupportsFloat | SupportsIndex = 1.0) -> None:
         """
         Moves each parameter in place by the sum of its gradients over the parts of a batch, times `scale`.
 
@@ -148,13 +156,28 @@ class ExactAuc:
         0.5 while a class is empty.
         """
     @property
-    def count(self, /) -> int: ...
+    def count(self, /) -> int:
+        """
+        Samples so far, whatever they weigh.
+        """
     @staticmethod
     def from_state(state: bytes) -> ExactAuc: ...
-    def merge(self, /, other: ExactAuc) -> None: ...
-    def reset(self, /) -> None: ...
-    def state(self, /) -> bytes: ...
-    def update(self, /, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None) -> None: ...
+    def merge(self, /, other: ExactAuc) -> None:
+        """
+        Adds what `other` has counted.
+        """
+    def reset(self, /) -> None:
+        """
+        Forgets all samples and keeps the settings.
+        """
+    def state(self, /) -> bytes:
+        """
+        The whole state; `from_state` gives an accumulator that goes on exactly where this one stands.
+        """
+    def update(self, /, scores: NDArray[float32], labels: NDArray[float32], weights: NDArray[float32] | None = None) -> None:
+        """
+        Takes the whole batch, or nothing of it when a value is not allowed.
+        """
 
 @final
 class GroupAuc:
@@ -166,17 +189,32 @@ class GroupAuc:
         `weight`: what a group counts for, `impressions`, `clicks` or `uniform`.
         """
     @property
-    def count(self, /) -> int: ...
+    def count(self, /) -> int:
+        """
+        Samples so far, whatever they weigh.
+        """
     @staticmethod
     def from_state(state: bytes) -> GroupAuc: ...
-    def merge(self, /, other: GroupAuc) -> None: ...
+    def merge(self, /, other: GroupAuc) -> None:
+        """
+        Adds what `other` has counted.
+        """
     def report(self, /) -> dict[str, float]:
         """
         `gauc` (0.5 while no group has both classes), `num_groups` in the mean, `num_skipped` of one class.
         """
-    def reset(self, /) -> None: ...
-    def state(self, /) -> bytes: ...
-    def update(self, /, groups: Incomplete, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None) -> None: ...
+    def reset(self, /) -> None:
+        """
+        Forgets all samples and keeps the settings.
+        """
+    def state(self, /) -> bytes:
+        """
+        The whole state; `from_state` gives an accumulator that goes on exactly where this one stands.
+        """
+    def update(self, /, groups: NDArray[uint64], scores: NDArray[float32], labels: NDArray[float32], weights: NDArray[float32] | None = None) -> None:
+        """
+        Takes the whole batch, or nothing of it when a value is not allowed.
+        """
 
 @final
 class GroupLayout:
@@ -186,7 +224,7 @@ class GroupLayout:
     @property
     def pooled(self, /) -> list[str]:
         """
-        Names of the pooled slots, in the order of `Lookup.pool_batch`.
+        Names of the pooled slots, in the order of `Lookup.pool`.
         """
     @property
     def sequences(self, /) -> list[tuple[str, int]]:
@@ -210,7 +248,7 @@ class Lookup:
     """
     The rows of one batch, pulled from a table.
     """
-    def add_gradients(self, /, gradients: Incomplete) -> None:
+    def add_gradients(self, /, gradients: NDArray[float32]) -> None:
         """
         Adds gradients [U,D] of the rows themselves.
         """
@@ -220,7 +258,7 @@ class Lookup:
         """
         Sum of the squared gradients gathered so far.
         """
-    def gradients(self, /) -> Incomplete:
+    def gradients(self, /) -> NDArray[float32]:
         """
         Gradients [U,D] gathered so far.
         """
@@ -229,47 +267,27 @@ class Lookup:
         """
         U.
         """
-    def observe(self, /, offsets: Incomplete, inverse: Incomplete, num_slots: SupportsIndex, labels: Incomplete) -> None:
-        """
-        Counts one show for each occurrence of a row, and the sample's label [B] as clicks; once a batch.
-        """
-    def observe_batch(self, /) -> None:
+    def observe(self, /) -> None:
         """
         Counts shows and clicks of the batch for its rows, where the table keeps them; once a batch.
         """
-    def pool(self, /, offsets: Incomplete, inverse: Incomplete, num_slots: SupportsIndex, slots: SupportsGetItem[int, tuple[SupportsIndex, str]], out: Incomplete, first_sample: SupportsIndex = 0) -> None:
-        """
-        Pools rows to `out` [B,P,D]; `slots` has (position in the group, "sum" | "mean" | "max") for each P.
-        """
-    def pool_batch(self, /, layout: GroupLayout, out: Incomplete, first_sample: SupportsIndex = 0) -> None:
+    def pool(self, /, layout: GroupLayout, out: NDArray[float32], first_sample: SupportsIndex = 0) -> None:
         """
         Pools the rows of the batch to `out` [B,P,D], in the order of `layout.pooled`.
         """
-    def sequence(self, /, offsets: Incomplete, inverse: Incomplete, num_slots: SupportsIndex, position: SupportsIndex, out: Incomplete, lengths: Incomplete, first_sample: SupportsIndex = 0) -> None:
-        """
-        Writes the rows of one slot to `out` [B,L,D], zeros behind the last, and their number to `lengths` [B].
-        """
-    def sequence_batch(self, /, layout: GroupLayout, index: SupportsIndex, out: Incomplete, lengths: Incomplete, first_sample: SupportsIndex = 0) -> None:
+    def sequence(self, /, layout: GroupLayout, index: SupportsIndex, out: NDArray[float32], lengths: NDArray[int64], first_sample: SupportsIndex = 0) -> None:
         """
         Writes the rows of sequence `index` of the layout to `out` [B,L,D], and their number to `lengths` [B].
         """
-    def unpool(self, /, offsets: Incomplete, inverse: Incomplete, num_slots: SupportsIndex, slots: SupportsGetItem[int, tuple[SupportsIndex, str]], gradients: Incomplete, first_sample: SupportsIndex = 0) -> None:
+    def unpool(self, /, layout: GroupLayout, gradients: NDArray[float32], first_sample: SupportsIndex = 0) -> None:
         """
         Adds the gradients [B,P,D] of what `pool` gave.
         """
-    def unpool_batch(self, /, layout: GroupLayout, gradients: Incomplete, first_sample: SupportsIndex = 0) -> None:
-        """
-        Adds the gradients [B,P,D] of what `pool_batch` gave.
-        """
-    def unsequence(self, /, offsets: Incomplete, inverse: Incomplete, num_slots: SupportsIndex, position: SupportsIndex, gradients: Incomplete, first_sample: SupportsIndex = 0) -> None:
+    def unsequence(self, /, layout: GroupLayout, index: SupportsIndex, gradients: NDArray[float32], first_sample: SupportsIndex = 0) -> None:
         """
         Adds the gradients [B,L,D] of what `sequence` gave.
         """
-    def unsequence_batch(self, /, layout: GroupLayout, index: SupportsIndex, gradients: Incomplete, first_sample: SupportsIndex = 0) -> None:
-        """
-        Adds the gradients [B,L,D] of what `sequence_batch` gave.
-        """
-    def values(self, /) -> Incomplete:
+    def values(self, /) -> NDArray[float32]:
         """
         Weights [U,D] as they were pulled.
         """
@@ -319,17 +337,32 @@ class RegressionMetrics:
     """
     def __new__(cls, /) -> RegressionMetrics: ...
     @property
-    def count(self, /) -> int: ...
+    def count(self, /) -> int:
+        """
+        Samples so far, whatever they weigh.
+        """
     @staticmethod
     def from_state(state: bytes) -> RegressionMetrics: ...
-    def merge(self, /, other: RegressionMetrics) -> None: ...
+    def merge(self, /, other: RegressionMetrics) -> None:
+        """
+        Adds what `other` has counted.
+        """
     def report(self, /) -> dict[str, float]:
         """
         NaN while there is no sample.
         """
-    def reset(self, /) -> None: ...
-    def state(self, /) -> bytes: ...
-    def update(self, /, scores: Incomplete, labels: Incomplete, weights: Incomplete | None = None) -> None: ...
+    def reset(self, /) -> None:
+        """
+        Forgets all samples and keeps the settings.
+        """
+    def state(self, /) -> bytes:
+        """
+        The whole state; `from_state` gives an accumulator that goes on exactly where this one stands.
+        """
+    def update(self, /, scores: NDArray[float32], labels: NDArray[float32], weights: NDArray[float32] | None = None) -> None:
+        """
+        Takes the whole batch, or nothing of it when a value is not allowed.
+        """
 
 @final
 class Schema:
@@ -407,7 +440,7 @@ class Table:
         """
         Finds the rows of a group of `batch` for training, and makes those that are admitted, without reading.
         """
-    def lookup(self, /, signs: Incomplete, train: bool) -> Lookup:
+    def lookup(self, /, signs: NDArray[uint64], train: bool) -> Lookup:
         """
         Pulls the rows of unique `signs` [U]. With `train`, admitted signs get a row and `apply` is possible.
         """
@@ -415,15 +448,15 @@ class Table:
         """
         Pulls the rows of the distinct signs of a group of `batch`; the lookup then speaks of that batch.
         """
-    def peek(self, /, signs: Incomplete) -> Incomplete:
+    def peek(self, /, signs: NDArray[uint64]) -> NDArray[float32]:
         """
         Weights [U,D] of `signs`, without any effect on the table.
         """
-    def pull(self, /, signs: Incomplete, train: bool) -> Incomplete:
+    def pull(self, /, signs: NDArray[uint64], train: bool) -> NDArray[float32]:
         """
         Weights [U,D] of `signs`; with `train`, admitted signs get a row.
         """
-    def push(self, /, signs: Incomplete, gradients: Incomplete, learning_rate: SupportsFloat | SupportsIndex, shows: Incomplete | None = None, clicks: Incomplete | None = None, scale: SupportsFloat | SupportsIndex = 1.0) -> None:
+    def push(self, /, signs: NDArray[uint64], gradients: NDArray[float32], learning_rate: SupportsFloat | SupportsIndex, shows: NDArray[float32] | None = None, clicks: NDArray[float32] | None = None, scale: SupportsFloat | SupportsIndex = 1.0) -> None:
         """
         Applies gradients [U,D] to the rows of `signs`; signs without a row are dropped and counted.
         """

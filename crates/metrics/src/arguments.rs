@@ -14,59 +14,7 @@ pub(crate) struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Probabilities and labels of 0 or 1.
-    pub(crate) fn binary(
-        scores: &'a [f32],
-        labels: &'a [f32],
-        weights: Option<&'a [f32]>,
-    ) -> Result<Self, Error> {
-        let batch = Self::checked_lengths(scores, labels, weights)?;
-        batch.check_scores("not a probability between 0 and 1", |score| {
-            (0.0..=1.0).contains(&score)
-        })?;
-        batch.check_labels(
-            "neither 0 nor 1; give the label slot a `threshold`, or use regression metrics",
-            is_binary,
-        )?;
-        batch.check_weights()?;
-        Ok(batch)
-    }
-
-    /// Any finite scores, labels of 0 or 1: what a ranking needs.
-    pub(crate) fn ranking(
-        scores: &'a [f32],
-        labels: &'a [f32],
-        weights: Option<&'a [f32]>,
-    ) -> Result<Self, Error> {
-        let batch = Self::checked_lengths(scores, labels, weights)?;
-        batch.check_scores("not finite", f32::is_finite)?;
-        batch.check_labels("neither 0 nor 1; give the label slot a `threshold`", is_binary)?;
-        batch.check_weights()?;
-        Ok(batch)
-    }
-
-    /// Any finite scores and labels.
-    pub(crate) fn regression(
-        scores: &'a [f32],
-        labels: &'a [f32],
-        weights: Option<&'a [f32]>,
-    ) -> Result<Self, Error> {
-        let batch = Self::checked_lengths(scores, labels, weights)?;
-        batch.check_scores("not finite", f32::is_finite)?;
-        batch.check_labels("not finite", f32::is_finite)?;
-        batch.check_weights()?;
-        Ok(batch)
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.scores.len()
-    }
-
-    pub(crate) fn weight(&self, row: usize) -> f32 {
-        self.weights.map_or(1.0, |weights| weights[row])
-    }
-
-    fn checked_lengths(
+    pub(crate) fn new(
         scores: &'a [f32],
         labels: &'a [f32],
         weights: Option<&'a [f32]>,
@@ -80,6 +28,40 @@ impl<'a> Batch<'a> {
             labels,
             weights,
         })
+    }
+
+    /// Probabilities and labels of 0 or 1.
+    pub(crate) fn check_binary(&self) -> Result<(), Error> {
+        self.check_scores("not a probability between 0 and 1", |score| {
+            (0.0..=1.0).contains(&score)
+        })?;
+        self.check_labels(
+            "neither 0 nor 1; give the label slot a `threshold`, or use regression metrics",
+            is_binary,
+        )?;
+        self.check_weights()
+    }
+
+    /// Any finite scores, labels of 0 or 1: what a ranking needs.
+    pub(crate) fn check_ranking(&self) -> Result<(), Error> {
+        self.check_scores("not finite", f32::is_finite)?;
+        self.check_labels("neither 0 nor 1; give the label slot a `threshold`", is_binary)?;
+        self.check_weights()
+    }
+
+    /// Any finite scores and labels.
+    pub(crate) fn check_regression(&self) -> Result<(), Error> {
+        self.check_scores("not finite", f32::is_finite)?;
+        self.check_labels("not finite", f32::is_finite)?;
+        self.check_weights()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.scores.len()
+    }
+
+    pub(crate) fn weight(&self, row: usize) -> f32 {
+        self.weights.map_or(1.0, |weights| weights[row])
     }
 
     fn check_scores(&self, expected: &'static str, is_good: impl Fn(f32) -> bool) -> Result<(), Error> {

@@ -6,7 +6,7 @@ use crate::histogram::Histogram;
 use crate::state::{Reader, Writer};
 use crate::terms::terms;
 use crate::window::Window;
-use crate::{Error, Spacing};
+use crate::{Accumulator, Error, Spacing};
 
 const NAME: &str = "BinaryMetrics";
 const TAG: [u8; 4] = *b"CMB1";
@@ -59,7 +59,8 @@ impl BinaryMetrics {
 
     /// Takes the whole batch, or nothing of it when a value is not allowed.
     pub fn update(&mut self, scores: &[f32], labels: &[f32], weights: Option<&[f32]>) -> Result<(), Error> {
-        let batch = Batch::binary(scores, labels, weights)?;
+        let batch = Batch::new(scores, labels, weights)?;
+        batch.check_binary()?;
         if batch.len() == 0 {
             return Ok(());
         }
@@ -99,35 +100,6 @@ impl BinaryMetrics {
         self.window.push(kept);
     }
 
-    pub fn merge(&mut self, other: &Self) -> Result<(), Error> {
-        if self.spacing != other.spacing {
-            return Err(Error::Mismatch {
-                metric: NAME,
-                left: format!("{:?} buckets", self.spacing),
-                right: format!("{:?} buckets", other.spacing),
-            });
-        }
-        self.count += other.count;
-        for (mine, theirs) in self.sums.iter_mut().zip(other.sums) {
-            mine.merge(theirs);
-        }
-        self.histogram.merge(&other.histogram);
-        self.window.merge(&other.window);
-        Ok(())
-    }
-
-    pub fn reset(&mut self) {
-        self.count = 0;
-        self.sums = [FixedSum::default(); 7];
-        self.histogram.clear();
-        self.window.clear();
-    }
-
-    /// Samples so far, whatever they weigh.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
     /// AUC since the last reset.
     pub fn auc(&self) -> f64 {
         self.histogram.auc()
@@ -165,7 +137,41 @@ impl BinaryMetrics {
         }
     }
 
-    pub fn to_bytes(&self) -> Vec<u8> {
+    pub fn num_window_batches(&self) -> usize {
+        self.window.num_batches()
+    }
+}
+
+impl Accumulator for BinaryMetrics {
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<(), Error> {
+        if self.spacing != other.spacing {
+            return Err(Error::Mismatch {
+                metric: NAME,
+                left: format!("{:?} buckets", self.spacing),
+                right: format!("{:?} buckets", other.spacing),
+            });
+        }
+        self.count += other.count;
+        for (mine, theirs) in self.sums.iter_mut().zip(other.sums) {
+            mine.merge(theirs);
+        }
+        self.histogram.merge(&other.histogram);
+        self.window.merge(&other.window);
+        Ok(())
+    }
+
+    fn reset(&mut self) {
+        self.count = 0;
+        self.sums = [FixedSum::default(); 7];
+        self.histogram.clear();
+        self.window.clear();
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer::new(TAG);
         out.u32(self.spacing.thresholds());
         out.u64(self.count);
@@ -175,7 +181,7 @@ impl BinaryMetrics {
         out.finish()
     }
 
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+    fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let mut input = Reader::new(NAME, TAG, bytes)?;
         let spacing = match input.u32()? {
             0 => Spacing::Logit,
@@ -198,10 +204,6 @@ impl BinaryMetrics {
             histogram,
             window,
         })
-    }
-
-    pub fn num_window_batches(&self) -> usize {
-        self.window.num_batches()
     }
 }
 

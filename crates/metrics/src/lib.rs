@@ -1,6 +1,6 @@
 //! Streaming, mergeable metrics.
 //!
-//! Each accumulator takes a batch at a time, merges with another of the same kind (other threads, other
+//! Each [`Accumulator`] takes a batch at a time, merges with another of the same kind (other threads, other
 //! trainers) and turns its whole state into bytes and back without loss, so that a resumed run reports what
 //! an uninterrupted one would have. Nothing here knows Python.
 //!
@@ -11,6 +11,7 @@
 //! | [`GroupAuc`] | every score with its group, 16 bytes each | yes |
 //! | [`RegressionMetrics`] | five sums | yes |
 
+mod accumulator;
 mod arguments;
 mod binary;
 mod error;
@@ -18,6 +19,7 @@ mod exact;
 mod fixed;
 mod group;
 mod histogram;
+mod kept;
 mod record;
 mod regression;
 mod spacing;
@@ -25,6 +27,7 @@ mod state;
 mod terms;
 mod window;
 
+pub use accumulator::Accumulator;
 pub use binary::{BinaryMetrics, BinaryReport};
 pub use error::Error;
 pub use exact::ExactAuc;

@@ -1,5 +1,7 @@
 //! One scored sample in 8 bytes, ordered by score, and the exact AUC over ordered samples.
 
+use crate::arguments::Batch;
+
 /// Score in the upper half, as an integer of the same order; below it the bits of the weight, whose sign bit
 /// (weights are never negative) says whether the sample is positive. Comparing the integers sorts by score and
 /// then in an order of its own, so that sums over sorted records do not depend on the order of arrival.
@@ -9,12 +11,16 @@ pub(crate) struct Record(u64);
 const POSITIVE: u64 = 1 << 31;
 
 impl Record {
-    pub(crate) fn new(score: f32, is_positive: bool, weight: f32) -> Self {
+    fn new(score: f32, is_positive: bool, weight: f32) -> Self {
         // -0.0 and 0.0 are one score, and a weight of -0.0 must not read as a positive sample.
         let bits = (score + 0.0).to_bits();
         let key = if bits >> 31 == 1 { !bits } else { bits | 1 << 31 };
         let weight_bits = u64::from(weight.abs().to_bits());
         Self(u64::from(key) << 32 | weight_bits | if is_positive { POSITIVE } else { 0 })
+    }
+
+    pub(crate) fn of(batch: &Batch<'_>, row: usize) -> Self {
+        Self::new(batch.scores[row], batch.labels[row] != 0.0, batch.weight(row))
     }
 
     pub(crate) fn from_bits(bits: u64) -> Self {

@@ -1,8 +1,8 @@
 //! Metrics of a model whose labels are any numbers, such as stars.
 
-use crate::Error;
 use crate::arguments::Batch;
 use crate::state::{Reader, Writer};
+use crate::{Accumulator, Error};
 
 const NAME: &str = "RegressionMetrics";
 const TAG: [u8; 4] = *b"CMR1";
@@ -33,7 +33,8 @@ impl RegressionMetrics {
     }
 
     pub fn update(&mut self, scores: &[f32], labels: &[f32], weights: Option<&[f32]>) -> Result<(), Error> {
-        let batch = Batch::regression(scores, labels, weights)?;
+        let batch = Batch::new(scores, labels, weights)?;
+        batch.check_regression()?;
         let mut sums = Self::default();
         for row in 0..batch.len() {
             let (score, label) = (f64::from(batch.scores[row]), f64::from(batch.labels[row]));
@@ -46,25 +47,7 @@ impl RegressionMetrics {
             sums.scores += weight * score;
         }
         sums.count = batch.len() as u64;
-        self.merge(&sums);
-        Ok(())
-    }
-
-    pub fn merge(&mut self, other: &Self) {
-        self.count += other.count;
-        self.weight += other.weight;
-        self.absolute_error += other.absolute_error;
-        self.squared_error += other.squared_error;
-        self.labels += other.labels;
-        self.scores += other.scores;
-    }
-
-    pub fn reset(&mut self) {
-        *self = Self::default();
-    }
-
-    pub fn count(&self) -> u64 {
-        self.count
+        self.merge(&sums)
     }
 
     pub fn report(&self) -> RegressionReport {
@@ -76,8 +59,28 @@ impl RegressionMetrics {
             mean_score: self.scores / self.weight,
         }
     }
+}
 
-    pub fn to_bytes(&self) -> Vec<u8> {
+impl Accumulator for RegressionMetrics {
+    fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn merge(&mut self, other: &Self) -> Result<(), Error> {
+        self.count += other.count;
+        self.weight += other.weight;
+        self.absolute_error += other.absolute_error;
+        self.squared_error += other.squared_error;
+        self.labels += other.labels;
+        self.scores += other.scores;
+        Ok(())
+    }
+
+    fn reset(&mut self) {
+        *self = Self::default();
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
         let mut out = Writer::new(TAG);
         out.u64(self.count);
         out.f64(self.weight);
@@ -88,7 +91,7 @@ impl RegressionMetrics {
         out.finish()
     }
 
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
+    fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let mut input = Reader::new(NAME, TAG, bytes)?;
         let metric = Self {
             count: input.u64()?,

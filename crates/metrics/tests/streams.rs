@@ -6,7 +6,9 @@
     reason = "tests fail by panicking and compare bits"
 )]
 
-use clickmill_metrics::{BinaryMetrics, Error, ExactAuc, GroupAuc, GroupWeight, RegressionMetrics, Spacing};
+use clickmill_metrics::{
+    Accumulator, BinaryMetrics, Error, ExactAuc, GroupAuc, GroupWeight, RegressionMetrics, Spacing,
+};
 use proptest::prelude::*;
 
 type Samples = Vec<(f32, bool, u8, u64)>;

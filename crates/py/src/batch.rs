@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use numpy::ndarray::{ArrayView1, ArrayView2};
-use numpy::{Element, PyArray1, PyArray2, PyArrayMethods};
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+
+use crate::arrays::{Array, Array1, Array2, Scalar};
 
 /// Samples in columnar form; every array is a view of the batch, not a copy.
 #[pyclass(frozen, module = "clickmill._core")]
@@ -30,23 +32,23 @@ impl Batch {
 
 /// A view of `values`, which the batch `owner` holds.
 #[expect(unsafe_code, reason = "NumPy borrows memory that its base object keeps alive")]
-fn view<'py, T: Element>(owner: &Bound<'py, Batch>, values: &[T]) -> Bound<'py, PyArray1<T>> {
+fn view<'py, T: Scalar>(owner: &Bound<'py, Batch>, values: &[T]) -> Array1<'py, T> {
     let values = ArrayView1::from(values);
     // SAFETY: `values` lies in the batch, which is immutable and which `owner` keeps alive.
     let array = unsafe { PyArray1::borrow_from_array(&values, owner.clone().into_any()) };
     array.readwrite().make_nonwriteable();
-    array
+    Array(array)
 }
 
 #[expect(unsafe_code, reason = "NumPy borrows memory that its base object keeps alive")]
-fn matrix<'py>(owner: &Bound<'py, Batch>, values: &[f32], width: usize) -> Bound<'py, PyArray2<f32>> {
+fn matrix<'py>(owner: &Bound<'py, Batch>, values: &[f32], width: usize) -> Array2<'py, f32> {
     let num_rows = owner.get().inner.num_rows;
     let values = ArrayView2::from_shape((num_rows, width), values)
         .expect("a batch has as many values as rows times width");
     // SAFETY: as in `view`.
     let array = unsafe { PyArray2::borrow_from_array(&values, owner.clone().into_any()) };
     array.readwrite().make_nonwriteable();
-    array
+    Array(array)
 }
 
 #[pymethods]
@@ -63,28 +65,28 @@ impl Batch {
 
     /// `[B, F]`: dense slots side by side, in slot order.
     #[getter]
-    fn dense<'py>(this: &Bound<'py, Self>) -> Bound<'py, PyArray2<f32>> {
+    fn dense<'py>(this: &Bound<'py, Self>) -> Array2<'py, f32> {
         let batch = &this.get().inner;
         matrix(this, &batch.dense, batch.num_dense)
     }
 
     /// `[B, L]`: one column for each label slot.
     #[getter]
-    fn labels<'py>(this: &Bound<'py, Self>) -> Bound<'py, PyArray2<f32>> {
+    fn labels<'py>(this: &Bound<'py, Self>) -> Array2<'py, f32> {
         let batch = &this.get().inner;
         matrix(this, &batch.labels, batch.num_labels)
     }
 
     /// `[B]`, or None where the schema has no weight slot.
     #[getter]
-    fn weights<'py>(this: &Bound<'py, Self>) -> Option<Bound<'py, PyArray1<f32>>> {
+    fn weights<'py>(this: &Bound<'py, Self>) -> Option<Array1<'py, f32>> {
         let weights = &this.get().inner.weights;
         (!weights.is_empty()).then(|| view(this, weights))
     }
 
     /// `[B]`, or None where the schema has no group slot.
     #[getter]
-    fn group_keys<'py>(this: &Bound<'py, Self>) -> Option<Bound<'py, PyArray1<u64>>> {
+    fn group_keys<'py>(this: &Bound<'py, Self>) -> Option<Array1<'py, u64>> {
         let keys = &this.get().inner.group_keys;
         (!keys.is_empty()).then(|| view(this, keys))
     }
@@ -101,17 +103,17 @@ impl Batch {
     }
 
     /// `[U]`: distinct signs of a group, in order of first occurrence.
-    fn signs<'py>(this: &Bound<'py, Self>, group: usize) -> PyResult<Bound<'py, PyArray1<u64>>> {
+    fn signs<'py>(this: &Bound<'py, Self>, group: usize) -> PyResult<Array1<'py, u64>> {
         Ok(view(this, &this.get().group(group)?.unique))
     }
 
     /// `[B * S + 1]`: sample b, slot s of the group has occurrences `offsets[b * S + s]` up to the next.
-    fn offsets<'py>(this: &Bound<'py, Self>, group: usize) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn offsets<'py>(this: &Bound<'py, Self>, group: usize) -> PyResult<Array1<'py, u32>> {
         Ok(view(this, &this.get().group(group)?.offsets))
     }
 
     /// Per occurrence: position in `signs`.
-    fn inverse<'py>(this: &Bound<'py, Self>, group: usize) -> PyResult<Bound<'py, PyArray1<u32>>> {
+    fn inverse<'py>(this: &Bound<'py, Self>, group: usize) -> PyResult<Array1<'py, u32>> {
         Ok(view(this, &this.get().group(group)?.inverse))
     }
 }

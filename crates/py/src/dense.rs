@@ -8,10 +8,11 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use clickmill_table::dense::{DenseRule, square_sum};
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1, PyReadwriteArray1, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArrayMethods, PyReadwriteArray1, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::arrays::{Array, Array1, Reads1};
 use crate::errors;
 
 /// State of one optimizer over parameters of the given sizes.
@@ -43,13 +44,13 @@ impl DenseOptimizer {
     fn step(
         &self,
         py: Python<'_>,
-        parameters: Vec<Bound<'_, PyArray1<f32>>>,
-        parts: Vec<Vec<PyReadonlyArray1<'_, f32>>>,
+        parameters: Vec<Array1<'_, f32>>,
+        parts: Vec<Vec<Reads1<'_, f32>>>,
         learning_rate: f32,
         scale: f32,
     ) -> PyResult<()> {
         let expected = self.lock().sizes().to_vec();
-        let sizes = parameters.iter().map(PyUntypedArrayMethods::len).collect();
+        let sizes = parameters.iter().map(|array| array.len()).collect();
         check_sizes("parameters", &sizes, &expected)?;
         for part in &parts {
             let sizes = part.iter().map(|array| array.len()).collect();
@@ -76,17 +77,17 @@ impl DenseOptimizer {
     }
 
     /// Steps made, and the state arrays: for each parameter its kinds of state, in order.
-    fn state<'py>(&self, py: Python<'py>) -> (u64, Vec<Bound<'py, PyArray1<f32>>>) {
+    fn state<'py>(&self, py: Python<'py>) -> (u64, Vec<Array1<'py, f32>>) {
         let inner = self.lock();
         let arrays = inner
             .states()
             .iter()
-            .map(|state| PyArray1::from_slice(py, state))
+            .map(|state| Array(PyArray1::from_slice(py, state)))
             .collect();
         (inner.step_count(), arrays)
     }
 
-    fn load_state(&self, py: Python<'_>, step: u64, states: Vec<PyReadonlyArray1<'_, f32>>) -> PyResult<()> {
+    fn load_state(&self, py: Python<'_>, step: u64, states: Vec<Reads1<'_, f32>>) -> PyResult<()> {
         let states = states
             .iter()
             .map(|state| Ok(state.as_slice()?.to_vec()))
@@ -98,7 +99,7 @@ impl DenseOptimizer {
 
     /// Sum of the squares of the gradients, each summed over the parts: its root is the norm.
     #[staticmethod]
-    fn square_sum(py: Python<'_>, parts: Vec<Vec<PyReadonlyArray1<'_, f32>>>) -> PyResult<f64> {
+    fn square_sum(py: Python<'_>, parts: Vec<Vec<Reads1<'_, f32>>>) -> PyResult<f64> {
         if let Some(first) = parts.first() {
             let expected: Vec<usize> = first.iter().map(|array| array.len()).collect();
             for part in &parts {
@@ -121,7 +122,7 @@ fn check_sizes(what: &str, found: &Vec<usize>, expected: &Vec<usize>) -> PyResul
 }
 
 /// From a list of gradients for each part to a list of parts for each parameter.
-fn transpose<'a>(parts: &'a [Vec<PyReadonlyArray1<'_, f32>>]) -> PyResult<Vec<Vec<&'a [f32]>>> {
+fn transpose<'a>(parts: &'a [Vec<Reads1<'_, f32>>]) -> PyResult<Vec<Vec<&'a [f32]>>> {
     let num_parameters = parts.first().map_or(0, Vec::len);
     (0..num_parameters)
         .map(|number| {

@@ -31,7 +31,7 @@ impl GroupLayout {
         self.tables.clone()
     }
 
-    /// Names of the pooled slots, in the order of `Lookup.pool_batch`.
+    /// Names of the pooled slots, in the order of `Lookup.pool`.
     #[getter]
     fn pooled(&self) -> Vec<String> {
         self.pooled.clone()

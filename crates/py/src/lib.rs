@@ -3,6 +3,7 @@
 //! Each file binds one noun. Calls cross the border per batch; whatever takes longer than some
 //! microseconds runs detached from the interpreter.
 
+mod arrays;
 mod batch;
 mod build_info;
 mod dense;

@@ -1,8 +1,7 @@
 //! Lookups, as Python sees them: pooled into arrays of the caller, gradients gathered from them.
 //!
-//! Shapes: U unique rows, D width, B samples, S slots of the group, P pooled slots, L longest sequence.
-//! `offsets` [B*S+1] and `inverse` [N] are those of a batch's sign group. A call may cover only some
-//! samples, from `first_sample` on: as many as its array has.
+//! Shapes: U unique rows, D width, B samples, P pooled slots, L longest sequence. A call may cover only some
+//! samples of the batch, from `first_sample` on: as many as its array has.
 
 #![expect(
     clippy::needless_pass_by_value,
@@ -11,15 +10,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use clickmill_table::{Occurrences, PooledSlot};
-use clickmill_types::schema::Pooling;
-use numpy::{
-    PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2, PyReadonlyArray3,
-    PyReadwriteArray1, PyReadwriteArray3, PyUntypedArrayMethods,
-};
+use clickmill_table::Occurrences;
+use numpy::{PyArray1, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::arrays::{Array, Array2, Reads2, Reads3, Writes1, Writes3};
 use crate::errors;
 use crate::layout::GroupLayout;
 
@@ -44,31 +40,9 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    pub(crate) fn group(&self) -> &clickmill_samples::SignGroup {
+    fn group(&self) -> &clickmill_samples::SignGroup {
         &self.batch.groups[self.group]
     }
-}
-
-pub(crate) fn pooled_slots(slots: &[(usize, String)]) -> PyResult<Vec<PooledSlot>> {
-    slots
-        .iter()
-        .map(|(position, pooling)| {
-            let pooling = match pooling.as_str() {
-                "sum" => Pooling::Sum,
-                "mean" => Pooling::Mean,
-                "max" => Pooling::Max,
-                other => {
-                    return Err(PyValueError::new_err(format!(
-                        "pooling is `{other}`; allowed: sum, mean, max"
-                    )));
-                }
-            };
-            Ok(PooledSlot {
-                position: *position,
-                pooling,
-            })
-        })
-        .collect()
 }
 
 fn check_width(found: usize, dim: usize) -> PyResult<()> {
@@ -92,32 +66,22 @@ impl Lookup {
         )))
     }
 
-    /// Runs `work` on the batch that the lookup was made for.
-    fn with_batch<T: Send>(
-        &self,
-        py: Python<'_>,
-        work: impl Send + FnOnce(&clickmill_table::Lookup, &Occurrences<'_>) -> Result<T, clickmill_table::Error>,
-    ) -> PyResult<T> {
-        let Some(source) = &self.source else {
-            return Err(PyValueError::new_err(
-                "this lookup was made for signs, not for a batch",
-            ));
-        };
-        let group = source.group();
-        self.with(py, &group.offsets, &group.inverse, group.num_slots, work)
+    fn source(&self) -> PyResult<&Source> {
+        self.source
+            .as_ref()
+            .ok_or_else(|| PyValueError::new_err("this lookup was made for signs, not for a batch"))
     }
 
-    /// Checks the occurrences and runs `work` on them, detached from the interpreter.
-    pub(crate) fn with<T: Send>(
+    /// Runs `work` on the occurrences of the batch, detached from the interpreter.
+    fn with(
         &self,
         py: Python<'_>,
-        offsets: &[u32],
-        inverse: &[u32],
-        num_slots: usize,
-        work: impl Send + FnOnce(&clickmill_table::Lookup, &Occurrences<'_>) -> Result<T, clickmill_table::Error>,
-    ) -> PyResult<T> {
+        work: impl Send + FnOnce(&clickmill_table::Lookup, &Occurrences<'_>) -> Result<(), clickmill_table::Error>,
+    ) -> PyResult<()> {
+        let group = self.source()?.group();
         py.detach(|| {
-            let occurrences = Occurrences::new(offsets, inverse, num_slots, self.inner.num_rows())?;
+            let num_unique = self.inner.num_rows();
+            let occurrences = Occurrences::new(&group.offsets, &group.inverse, group.num_slots, num_unique)?;
             work(&self.inner, &occurrences)
         })
         .map_err(|error| errors::table(py, &error))
@@ -138,17 +102,21 @@ impl Lookup {
     }
 
     /// Weights [U,D] as they were pulled.
-    fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        PyArray1::from_slice(py, self.inner.values()).reshape([self.inner.num_rows(), self.inner.dim()])
+    fn values<'py>(&self, py: Python<'py>) -> PyResult<Array2<'py, f32>> {
+        PyArray1::from_slice(py, self.inner.values())
+            .reshape([self.inner.num_rows(), self.inner.dim()])
+            .map(Array)
     }
 
     /// Gradients [U,D] gathered so far.
-    fn gradients<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    fn gradients<'py>(&self, py: Python<'py>) -> PyResult<Array2<'py, f32>> {
         let gradients = self
             .inner
             .gradients()
             .map_err(|error| errors::table(py, &error))?;
-        PyArray1::from_vec(py, gradients).reshape([self.inner.num_rows(), self.inner.dim()])
+        PyArray1::from_vec(py, gradients)
+            .reshape([self.inner.num_rows(), self.inner.dim()])
+            .map(Array)
     }
 
     /// Sum of the squared gradients gathered so far.
@@ -157,110 +125,8 @@ impl Lookup {
             .map_err(|error| errors::table(py, &error))
     }
 
-    /// Pools rows to `out` [B,P,D]; `slots` has (position in the group, "sum" | "mean" | "max") for each P.
-    #[pyo3(signature = (offsets, inverse, num_slots, slots, out, first_sample = 0))]
-    #[expect(clippy::too_many_arguments, reason = "Python passes them by name")]
-    fn pool(
-        &self,
-        py: Python<'_>,
-        offsets: PyReadonlyArray1<'_, u32>,
-        inverse: PyReadonlyArray1<'_, u32>,
-        num_slots: usize,
-        slots: Vec<(usize, String)>,
-        mut out: PyReadwriteArray3<'_, f32>,
-        first_sample: usize,
-    ) -> PyResult<()> {
-        let slots = pooled_slots(&slots)?;
-        self.check_slots(out.shape(), slots.len())?;
-        let out = out.as_slice_mut()?;
-        self.with(
-            py,
-            offsets.as_slice()?,
-            inverse.as_slice()?,
-            num_slots,
-            |lookup, occurrences| lookup.pool(occurrences, first_sample, &slots, out),
-        )
-    }
-
-    /// Adds the gradients [B,P,D] of what `pool` gave.
-    #[pyo3(signature = (offsets, inverse, num_slots, slots, gradients, first_sample = 0))]
-    #[expect(clippy::too_many_arguments, reason = "Python passes them by name")]
-    fn unpool(
-        &self,
-        py: Python<'_>,
-        offsets: PyReadonlyArray1<'_, u32>,
-        inverse: PyReadonlyArray1<'_, u32>,
-        num_slots: usize,
-        slots: Vec<(usize, String)>,
-        gradients: PyReadonlyArray3<'_, f32>,
-        first_sample: usize,
-    ) -> PyResult<()> {
-        let slots = pooled_slots(&slots)?;
-        self.check_slots(gradients.shape(), slots.len())?;
-        let gradients = gradients.as_slice()?;
-        self.with(
-            py,
-            offsets.as_slice()?,
-            inverse.as_slice()?,
-            num_slots,
-            |lookup, occurrences| lookup.unpool(occurrences, first_sample, &slots, gradients),
-        )
-    }
-
-    /// Writes the rows of one slot to `out` [B,L,D], zeros behind the last, and their number to `lengths` [B].
-    #[pyo3(signature = (offsets, inverse, num_slots, position, out, lengths, first_sample = 0))]
-    #[expect(clippy::too_many_arguments, reason = "Python passes them by name")]
-    fn sequence(
-        &self,
-        py: Python<'_>,
-        offsets: PyReadonlyArray1<'_, u32>,
-        inverse: PyReadonlyArray1<'_, u32>,
-        num_slots: usize,
-        position: usize,
-        mut out: PyReadwriteArray3<'_, f32>,
-        mut lengths: PyReadwriteArray1<'_, i64>,
-        first_sample: usize,
-    ) -> PyResult<()> {
-        check_width(out.shape()[2], self.inner.dim())?;
-        let (out, lengths) = (out.as_slice_mut()?, lengths.as_slice_mut()?);
-        self.with(
-            py,
-            offsets.as_slice()?,
-            inverse.as_slice()?,
-            num_slots,
-            |lookup, occurrences| lookup.sequence(occurrences, first_sample, position, out, lengths),
-        )
-    }
-
-    /// Adds the gradients [B,L,D] of what `sequence` gave.
-    #[pyo3(signature = (offsets, inverse, num_slots, position, gradients, first_sample = 0))]
-    #[expect(clippy::too_many_arguments, reason = "Python passes them by name")]
-    fn unsequence(
-        &self,
-        py: Python<'_>,
-        offsets: PyReadonlyArray1<'_, u32>,
-        inverse: PyReadonlyArray1<'_, u32>,
-        num_slots: usize,
-        position: usize,
-        gradients: PyReadonlyArray3<'_, f32>,
-        first_sample: usize,
-    ) -> PyResult<()> {
-        check_width(gradients.shape()[2], self.inner.dim())?;
-        let num_samples = gradients.shape()[0];
-        let gradients = gradients.as_slice()?;
-        self.with(
-            py,
-            offsets.as_slice()?,
-            inverse.as_slice()?,
-            num_slots,
-            |lookup, occurrences| {
-                lookup.unsequence(occurrences, first_sample, position, num_samples, gradients)
-            },
-        )
-    }
-
     /// Adds gradients [U,D] of the rows themselves.
-    fn add_gradients(&self, py: Python<'_>, gradients: PyReadonlyArray2<'_, f32>) -> PyResult<()> {
+    fn add_gradients(&self, py: Python<'_>, gradients: Reads2<'_, f32>) -> PyResult<()> {
         let gradients = gradients.as_slice()?;
         py.detach(|| self.inner.add_gradients(gradients))
             .map_err(|error| errors::table(py, &error))
@@ -268,82 +134,77 @@ impl Lookup {
 
     /// Pools the rows of the batch to `out` [B,P,D], in the order of `layout.pooled`.
     #[pyo3(signature = (layout, out, first_sample = 0))]
-    fn pool_batch(
+    fn pool(
         &self,
         py: Python<'_>,
         layout: &GroupLayout,
-        mut out: PyReadwriteArray3<'_, f32>,
+        mut out: Writes3<'_, f32>,
         first_sample: usize,
     ) -> PyResult<()> {
         self.check_slots(out.shape(), layout.plan.pooled.len())?;
         let out = out.as_slice_mut()?;
-        self.with_batch(py, |lookup, occurrences| {
+        self.with(py, |lookup, occurrences| {
             lookup.pool(occurrences, first_sample, &layout.plan.pooled, out)
         })
     }
 
-    /// Adds the gradients [B,P,D] of what `pool_batch` gave.
+    /// Adds the gradients [B,P,D] of what `pool` gave.
     #[pyo3(signature = (layout, gradients, first_sample = 0))]
-    fn unpool_batch(
+    fn unpool(
         &self,
         py: Python<'_>,
         layout: &GroupLayout,
-        gradients: PyReadonlyArray3<'_, f32>,
+        gradients: Reads3<'_, f32>,
         first_sample: usize,
     ) -> PyResult<()> {
         self.check_slots(gradients.shape(), layout.plan.pooled.len())?;
         let gradients = gradients.as_slice()?;
-        self.with_batch(py, |lookup, occurrences| {
+        self.with(py, |lookup, occurrences| {
             lookup.unpool(occurrences, first_sample, &layout.plan.pooled, gradients)
         })
     }
 
     /// Writes the rows of sequence `index` of the layout to `out` [B,L,D], and their number to `lengths` [B].
     #[pyo3(signature = (layout, index, out, lengths, first_sample = 0))]
-    fn sequence_batch(
+    fn sequence(
         &self,
         py: Python<'_>,
         layout: &GroupLayout,
         index: usize,
-        mut out: PyReadwriteArray3<'_, f32>,
-        mut lengths: PyReadwriteArray1<'_, i64>,
+        mut out: Writes3<'_, f32>,
+        mut lengths: Writes1<'_, i64>,
         first_sample: usize,
     ) -> PyResult<()> {
         check_width(out.shape()[2], self.inner.dim())?;
         let position = layout.sequence(index)?;
         let (out, lengths) = (out.as_slice_mut()?, lengths.as_slice_mut()?);
-        self.with_batch(py, |lookup, occurrences| {
+        self.with(py, |lookup, occurrences| {
             lookup.sequence(occurrences, first_sample, position, out, lengths)
         })
     }
 
-    /// Adds the gradients [B,L,D] of what `sequence_batch` gave.
+    /// Adds the gradients [B,L,D] of what `sequence` gave.
     #[pyo3(signature = (layout, index, gradients, first_sample = 0))]
-    fn unsequence_batch(
+    fn unsequence(
         &self,
         py: Python<'_>,
         layout: &GroupLayout,
         index: usize,
-        gradients: PyReadonlyArray3<'_, f32>,
+        gradients: Reads3<'_, f32>,
         first_sample: usize,
     ) -> PyResult<()> {
         check_width(gradients.shape()[2], self.inner.dim())?;
         let (position, num_samples) = (layout.sequence(index)?, gradients.shape()[0]);
         let gradients = gradients.as_slice()?;
-        self.with_batch(py, |lookup, occurrences| {
+        self.with(py, |lookup, occurrences| {
             lookup.unsequence(occurrences, first_sample, position, num_samples, gradients)
         })
     }
 
     /// Counts shows and clicks of the batch for its rows, where the table keeps them; once a batch.
-    fn observe_batch(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(source) = &self.source else {
-            return Err(PyValueError::new_err(
-                "this lookup was made for signs, not for a batch",
-            ));
-        };
-        let batch = Arc::clone(&source.batch);
-        self.with_batch(py, move |lookup, occurrences| {
+    fn observe(&self, py: Python<'_>) -> PyResult<()> {
+        let batch = &self.source()?.batch;
+        self.with(py, |lookup, occurrences| {
             let labels: Vec<f32> = batch
                 .labels
                 .iter()
@@ -352,24 +213,5 @@ impl Lookup {
                 .collect();
             lookup.observe(occurrences, &labels)
         })
-    }
-
-    /// Counts one show for each occurrence of a row, and the sample's label [B] as clicks; once a batch.
-    fn observe(
-        &self,
-        py: Python<'_>,
-        offsets: PyReadonlyArray1<'_, u32>,
-        inverse: PyReadonlyArray1<'_, u32>,
-        num_slots: usize,
-        labels: PyReadonlyArray1<'_, f32>,
-    ) -> PyResult<()> {
-        let labels = labels.as_slice()?;
-        self.with(
-            py,
-            offsets.as_slice()?,
-            inverse.as_slice()?,
-            num_slots,
-            |lookup, occurrences| lookup.observe(occurrences, labels),
-        )
     }
 }

@@ -3,11 +3,11 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clickmill_samples::{Position, RecordConfig, TextColumn};
-use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
+use crate::arrays::Reads1;
 use crate::batch::Batch;
 use crate::errors;
 use crate::schema::Schema;
@@ -164,9 +164,9 @@ impl RecordBatcher {
 /// Name, offsets `[N + 1]`, bytes, and for a column of lists the offsets `[B + 1]` of each row's values.
 type ColumnArgument<'py> = (
     String,
-    PyReadonlyArray1<'py, i64>,
-    PyReadonlyArray1<'py, u8>,
-    Option<PyReadonlyArray1<'py, i64>>,
+    Reads1<'py, i64>,
+    Reads1<'py, u8>,
+    Option<Reads1<'py, i64>>,
 );
 
 #[pymethods]
@@ -200,7 +200,7 @@ impl ColumnBatcher {
             let column = TextColumn {
                 offsets: offsets.as_slice()?,
                 values: values.as_slice()?,
-                lists: lists.as_ref().map(PyReadonlyArray1::as_slice).transpose()?,
+                lists: lists.as_ref().map(|lists| lists.as_slice()).transpose()?,
             };
             views.push((name, column));
         }

@@ -9,10 +9,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clickmill_table::{Buffers, Rate, TableConfig};
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::arrays::{Array, Array2, Reads1, Reads2};
 use crate::batch::Batch;
 use crate::errors;
 use crate::lookup::{Located, Lookup, Source};
@@ -108,7 +109,7 @@ impl Table {
 
     /// Pulls the rows of unique `signs` [U]. With `train`, admitted signs get a row and `apply` is possible.
     #[pyo3(signature = (signs, train))]
-    fn lookup(&self, py: Python<'_>, signs: PyReadonlyArray1<'_, u64>, train: bool) -> PyResult<Lookup> {
+    fn lookup(&self, py: Python<'_>, signs: Reads1<'_, u64>, train: bool) -> PyResult<Lookup> {
         self.look_up(py, signs.as_slice()?, train)
     }
 
@@ -165,12 +166,7 @@ impl Table {
 
     /// Weights [U,D] of `signs`; with `train`, admitted signs get a row.
     #[pyo3(signature = (signs, train))]
-    fn pull<'py>(
-        &self,
-        py: Python<'py>,
-        signs: PyReadonlyArray1<'_, u64>,
-        train: bool,
-    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    fn pull<'py>(&self, py: Python<'py>, signs: Reads1<'_, u64>, train: bool) -> PyResult<Array2<'py, f32>> {
         let signs = signs.as_slice()?;
         let mut values = vec![0.0; signs.len() * self.dim];
         self.with(py, |table| {
@@ -180,15 +176,13 @@ impl Table {
                 table.peek(signs, &mut values)
             }
         })?;
-        PyArray1::from_vec(py, values).reshape([signs.len(), self.dim])
+        PyArray1::from_vec(py, values)
+            .reshape([signs.len(), self.dim])
+            .map(Array)
     }
 
     /// Weights [U,D] of `signs`, without any effect on the table.
-    fn peek<'py>(
-        &self,
-        py: Python<'py>,
-        signs: PyReadonlyArray1<'_, u64>,
-    ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    fn peek<'py>(&self, py: Python<'py>, signs: Reads1<'_, u64>) -> PyResult<Array2<'py, f32>> {
         self.pull(py, signs, false)
     }
 
@@ -198,11 +192,11 @@ impl Table {
     fn push(
         &self,
         py: Python<'_>,
-        signs: PyReadonlyArray1<'_, u64>,
-        gradients: PyReadonlyArray2<'_, f32>,
+        signs: Reads1<'_, u64>,
+        gradients: Reads2<'_, f32>,
         learning_rate: f32,
-        shows: Option<PyReadonlyArray1<'_, f32>>,
-        clicks: Option<PyReadonlyArray1<'_, f32>>,
+        shows: Option<Reads1<'_, f32>>,
+        clicks: Option<Reads1<'_, f32>>,
         scale: f32,
     ) -> PyResult<()> {
         let (signs, gradients) = (signs.as_slice()?, gradients.as_slice()?);

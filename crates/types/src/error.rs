@@ -18,4 +18,8 @@ impl Error {
             reason: reason.into(),
         }
     }
+
+    pub(crate) fn slot(name: &str, reason: impl Into<String>) -> Self {
+        Self::schema(format!("slot `{name}`"), reason)
+    }
 }

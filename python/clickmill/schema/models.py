@@ -1,4 +1,4 @@
-"""The schema as pydantic models: the same JSON as `crates/types/src/schema.rs` reads and writes.
+"""The schema as pydantic models: the same JSON as `crates/types/src/schema` reads and writes.
 
 `_core.Schema` stays the judge of what a schema means; these models give names, defaults and line numbers
 to people who write one by hand.

@@ -16,7 +16,7 @@ from clickmill.train.measures import metrics_for
 from clickmill.train.run import Run, _prepare_process
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from clickmill._core import Batch
     from clickmill.config import Config, PhaseConfig, RunnerConfig
@@ -115,7 +115,7 @@ class _Scorer:
                     hint="only checkpoints of one schema can score together",
                 )
 
-    def score(self, take: Any) -> int:
+    def score(self, take: Callable[[Batch, Scores], None]) -> int:
         """Score all samples and return how many there were."""
         parts = self.parts
         source = None if self._is_named else parts.data.open_validation(parts.schema)

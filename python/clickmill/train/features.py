@@ -67,12 +67,10 @@ class Leaf:
     def gather_gradients(self) -> None:
         """Bring the gradients of the tensors together per row, in the lookup."""
         if self.pooled_BSD is not None and self.pooled_BSD.grad is not None:
-            self.lookup.unpool_batch(
-                self.feed.layout, self.pooled_BSD.grad.contiguous().numpy(), self.first_sample
-            )
+            self.lookup.unpool(self.feed.layout, self.pooled_BSD.grad.contiguous().numpy(), self.first_sample)
         for index, values_BLD in enumerate(self.sequences_BLD):
             if values_BLD.grad is not None:
-                self.lookup.unsequence_batch(
+                self.lookup.unsequence(
                     self.feed.layout, index, values_BLD.grad.contiguous().numpy(), self.first_sample
                 )
 
@@ -133,14 +131,14 @@ def build_features(
         pooled_BSD = None
         if feed.pooled:
             pooled_BSD = torch.empty(num_rows, len(feed.pooled), feed.dim)
-            lookup.pool_batch(feed.layout, pooled_BSD.numpy(), part.first)
+            lookup.pool(feed.layout, pooled_BSD.numpy(), part.first)
             pooled_BSD.requires_grad_(train)
             pooled.setdefault(feed.table, []).append(pooled_BSD)
         values = []
         for index, (slot, length) in enumerate(feed.sequences):
             values_BLD = torch.empty(num_rows, length, feed.dim)
             lengths_B = torch.empty(num_rows, dtype=torch.int64)
-            lookup.sequence_batch(feed.layout, index, values_BLD.numpy(), lengths_B.numpy(), part.first)
+            lookup.sequence(feed.layout, index, values_BLD.numpy(), lengths_B.numpy(), part.first)
             values_BLD.requires_grad_(train)
             values.append(values_BLD)
             sequences[feed.table, slot] = Sequence(values_BLD, lengths_B)

@@ -1,51 +1,91 @@
-"""Pooling and its gradients, against torch on the same occurrences.
+"""Pooling and its gradients, against torch on the same samples.
 
-Letters in shapes: U unique rows, D width, B samples, S slots of the group, P pooled slots, L longest
-sequence.
+Letters in shapes: U unique rows, D width, B samples, P pooled slots, L longest sequence.
 """
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pytest
 import torch
 
+from clickmill._core import Batch, GroupLayout, RecordBatcher, Schema
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from clickmill._core import Lookup, Table
 
     MakeTable = Callable[..., Table]
+    Cells = list[list[list[int]]]
 
 NUM_SAMPLES = 7
 NUM_SLOTS = 3
-NUM_UNIQUE = 9
+NUM_SIGNS = 9
 
 
-class Group(NamedTuple):
-    offsets: NDArray[np.uint32]
-    inverse: NDArray[np.uint32]
+class Samples(NamedTuple):
+    """A batch and the signs that it was made from, by sample and slot."""
+
+    batch: Batch
+    layout: GroupLayout
+    cells: Cells
 
     def of(self, sample: int, slot: int) -> NDArray[np.int64]:
-        at = sample * NUM_SLOTS + slot
-        return self.inverse[self.offsets[at] : self.offsets[at + 1]].astype(np.int64)
+        """Numbers of the rows of one cell."""
+        numbers = {sign: number for number, sign in enumerate(self.batch.signs(0).tolist())}
+        return np.array([numbers[sign] for sign in self.cells[sample][slot]], dtype=np.int64)
 
 
-def make_group(*, one_each: bool) -> Group:
+def make_samples(cells: Cells, poolings: Sequence[str], labels: Sequence[int] | None = None) -> Samples:
+    """Samples of as many slots of one group as there are poolings."""
+    names = [f"slot{number}" for number in range(len(poolings))]
+    slots = [
+        {
+            "kind": "sparse",
+            "name": name,
+            "sign": "value",
+            "max_length": 4,
+            "missing": "skip",
+            "pooling": pooling,
+            "tables": ["t"],
+        }
+        for name, pooling in zip(names, poolings, strict=True)
+    ]
+    tables = [{"name": "t", "dim": 1}]
+    schema = Schema(
+        json.dumps({"version": 1, "slots": [{"kind": "label", "name": "label"}, *slots], "tables": tables})
+    )
+    batcher = RecordBatcher(schema, json.dumps({"batch_size": len(cells)}))
+    records: list[dict[str, object]] = [
+        {"label": label, **dict(zip(names, sample, strict=True))}
+        for label, sample in zip(labels or [0] * len(cells), cells, strict=True)
+    ]
+    (batch,) = batcher.add(records) or batcher.finish()
+    (layout,) = schema.layout()
+    return Samples(batch, layout, cells)
+
+
+def random_cells(*, one_each: bool) -> Cells:
+    """Cells of one sign, or of none up to four in each slot."""
     random = np.random.default_rng(4)
-    count = NUM_SAMPLES * NUM_SLOTS
-    counts = np.ones(count) if one_each else random.integers(0, 5, size=count)
-    offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32)
-    return Group(offsets, random.integers(0, NUM_UNIQUE, size=int(offsets[-1])).astype(np.uint32))
+    return [
+        [
+            random.integers(0, NUM_SIGNS, size=1 if one_each else (sample + 2 * slot) % 5).tolist()
+            for slot in range(NUM_SLOTS)
+        ]
+        for sample in range(NUM_SAMPLES)
+    ]
 
 
-def make_lookup(make_table: MakeTable, dim: int) -> tuple[Table, Lookup]:
+def make_lookup(make_table: MakeTable, dim: int, batch: Batch) -> tuple[Table, Lookup]:
     table = make_table(dim, optimizer={"kind": "sgd"})
-    return table, table.lookup(np.arange(NUM_UNIQUE, dtype=np.uint64), train=True)
+    return table, table.lookup_batch(batch, 0, True)
 
 
 def pool_one(rows_UD: torch.Tensor, numbers: NDArray[np.int64], pooling: str) -> torch.Tensor:
@@ -59,67 +99,59 @@ def pool_one(rows_UD: torch.Tensor, numbers: NDArray[np.int64], pooling: str) ->
 
 @pytest.mark.parametrize("dim", [1, 8, 10, 16, 33])
 @pytest.mark.parametrize("one_each", [True, False])
-@pytest.mark.parametrize(
-    "slots",
-    [
-        [(0, "sum"), (1, "sum"), (2, "sum")],
-        [(0, "mean"), (1, "max"), (2, "sum")],
-        [(2, "max"), (0, "mean")],
-    ],
-)
+@pytest.mark.parametrize("poolings", [("sum", "sum", "sum"), ("mean", "max", "sum"), ("max", "none", "mean")])
 def test_pool_and_unpool_are_those_of_torch(
-    make_table: MakeTable, dim: int, one_each: bool, slots: list[tuple[int, str]]
+    make_table: MakeTable, dim: int, one_each: bool, poolings: tuple[str, str, str]
 ) -> None:
-    group = make_group(one_each=one_each)
-    _, lookup = make_lookup(make_table, dim)
+    samples = make_samples(random_cells(one_each=one_each), poolings)
+    _, lookup = make_lookup(make_table, dim, samples.batch)
+    pooled = [(slot, pooling) for slot, pooling in enumerate(poolings) if pooling != "none"]
     rows_UD = torch.from_numpy(lookup.values()).requires_grad_()
     expected_BPD = torch.stack(
         [
-            torch.stack([pool_one(rows_UD, group.of(sample, slot), pooling) for slot, pooling in slots])
+            torch.stack([pool_one(rows_UD, samples.of(sample, slot), pooling) for slot, pooling in pooled])
             for sample in range(NUM_SAMPLES)
         ]
     )
-    found_BPD = np.full((NUM_SAMPLES, len(slots), dim), np.nan, dtype=np.float32)
-    lookup.pool(group.offsets, group.inverse, NUM_SLOTS, slots, found_BPD)
+    found_BPD = np.full((NUM_SAMPLES, len(pooled), dim), np.nan, dtype=np.float32)
+    lookup.pool(samples.layout, found_BPD)
     np.testing.assert_allclose(found_BPD, expected_BPD.detach().numpy(), rtol=1e-6, atol=1e-7)
 
     gradient_BPD = np.random.default_rng(8).normal(size=found_BPD.shape).astype(np.float32)
     expected_BPD.backward(torch.from_numpy(gradient_BPD))
-    lookup.unpool(group.offsets, group.inverse, NUM_SLOTS, slots, gradient_BPD)
+    lookup.unpool(samples.layout, gradient_BPD)
     assert rows_UD.grad is not None
     np.testing.assert_allclose(lookup.gradients(), rows_UD.grad.numpy(), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("one_each", [True, False])
 def test_halves_of_a_batch_give_what_the_whole_gives(make_table: MakeTable, one_each: bool) -> None:
-    group = make_group(one_each=one_each)
-    slots = [(0, "mean"), (1, "sum"), (2, "max")]
-    (_, whole), (_, halves) = make_lookup(make_table, 8), make_lookup(make_table, 8)
+    batch, layout, _ = make_samples(random_cells(one_each=one_each), ("mean", "sum", "max"))
+    (_, whole), (_, halves) = make_lookup(make_table, 8, batch), make_lookup(make_table, 8, batch)
     whole_BPD = np.empty((NUM_SAMPLES, 3, 8), dtype=np.float32)
-    whole.pool(group.offsets, group.inverse, NUM_SLOTS, slots, whole_BPD)
+    whole.pool(layout, whole_BPD)
     halves_BPD = np.empty_like(whole_BPD)
-    whole.unpool(group.offsets, group.inverse, NUM_SLOTS, slots, whole_BPD)
+    whole.unpool(layout, whole_BPD)
     for first, last in [(0, 3), (3, NUM_SAMPLES)]:
         part_BPD = halves_BPD[first:last]
-        halves.pool(group.offsets, group.inverse, NUM_SLOTS, slots, part_BPD, first_sample=first)
-        halves.unpool(group.offsets, group.inverse, NUM_SLOTS, slots, part_BPD, first_sample=first)
+        halves.pool(layout, part_BPD, first_sample=first)
+        halves.unpool(layout, part_BPD, first_sample=first)
     np.testing.assert_array_equal(halves_BPD, whole_BPD)
     np.testing.assert_array_equal(halves.gradients(), whole.gradients())
 
 
 def test_a_sequence_is_padded_with_zeros_and_cut_at_its_length(make_table: MakeTable) -> None:
-    group = make_group(one_each=False)
-    _, lookup = make_lookup(make_table, 5)
+    samples = make_samples(random_cells(one_each=False), ("sum", "none", "sum"))
+    _, lookup = make_lookup(make_table, 5, samples.batch)
     rows_UD = lookup.values()
     out_BLD = np.full((NUM_SAMPLES, 3, 5), np.nan, dtype=np.float32)
     lengths_B = np.zeros(NUM_SAMPLES, dtype=np.int64)
-    lookup.sequence(group.offsets, group.inverse, NUM_SLOTS, 1, out_BLD, lengths_B)
+    lookup.sequence(samples.layout, 0, out_BLD, lengths_B)
     gradient_BLD = np.random.default_rng(2).normal(size=out_BLD.shape).astype(np.float32)
-    lookup.unsequence(group.offsets, group.inverse, NUM_SLOTS, 1, gradient_BLD)
+    lookup.unsequence(samples.layout, 0, gradient_BLD)
     expected_UD = np.zeros_like(rows_UD)
-    assert {3, 0} <= {min(3, len(group.of(sample, 1))) for sample in range(NUM_SAMPLES)}
     for sample in range(NUM_SAMPLES):
-        numbers = group.of(sample, 1)[:3]
+        numbers = samples.of(sample, 1)[:3]
         assert lengths_B[sample] == len(numbers)
         np.testing.assert_array_equal(out_BLD[sample, : len(numbers)], rows_UD[numbers])
         assert (out_BLD[sample, len(numbers) :] == 0).all()
@@ -128,66 +160,60 @@ def test_a_sequence_is_padded_with_zeros_and_cut_at_its_length(make_table: MakeT
 
 
 def test_the_gradient_of_equal_maxima_goes_to_the_first(make_table: MakeTable) -> None:
+    # The second sample has the rows 2, 0, 1, in this order.
+    batch, layout, _ = make_samples([[[5, 6]], [[7, 5, 6]]], ["max"])
     table = make_table(2, spec={"init": {"kind": "zeros"}})
-    lookup = table.lookup(np.arange(3, dtype=np.uint64), train=True)
-    offsets, inverse = np.array([0, 3], dtype=np.uint32), np.array([2, 0, 1], dtype=np.uint32)
-    lookup.unpool(offsets, inverse, 1, [(0, "max")], np.ones((1, 1, 2), dtype=np.float32))
+    lookup = table.lookup_batch(batch, 0, True)
+    lookup.unpool(layout, np.ones((1, 1, 2), dtype=np.float32), first_sample=1)
     np.testing.assert_array_equal(lookup.gradients(), [[0, 0], [0, 0], [1, 1]])
 
 
 @pytest.mark.parametrize(
-    ("occurrences", "slots", "shape", "message"),
+    ("shape", "message"),
     [
-        (([0, 1, 3], [0, 0]), [(0, "sum")], (2, 1, 4), "ascend from 0 to the 2 occurrences"),
-        (([0, 2, 1], [0, 0]), [(0, "sum")], (2, 1, 4), "ascend from 0 to the 2 occurrences"),
-        (([0, 2, 1, 2], [0, 0]), [(0, "sum")], (3, 1, 4), "ascend from 0 to the 2 occurrences"),
-        (([0, 1, 2], [0, 9]), [(0, "sum")], (2, 1, 4), "names row 9, but there are 9"),
-        (([0, 1, 2], [0, 0]), [(1, "sum")], (2, 1, 4), "slot position 1"),
-        (([0, 1, 2], [0, 0]), [(0, "sum")], (3, 1, 4), "samples 0 to 3"),
-        (([0, 1, 2], [0, 0]), [(0, "sum")], (2, 1, 5), "last axis"),
-        (([0, 1, 2], [0, 0]), [(0, "sum")], (2, 2, 4), "middle axis"),
-        (([0, 1, 2], [0, 0]), [(0, "median")], (2, 1, 4), "allowed: sum, mean, max"),
-        (([], []), [(0, "sum")], (0, 1, 4), "offsets need"),
+        ((NUM_SAMPLES + 1, 3, 4), "samples 0 to 8"),
+        ((NUM_SAMPLES, 3, 5), "last axis"),
+        ((NUM_SAMPLES, 2, 4), "middle axis"),
     ],
 )
-def test_occurrences_that_do_not_fit_are_refused(
-    make_table: MakeTable,
-    occurrences: tuple[list[int], list[int]],
-    slots: list[tuple[int, str]],
-    shape: tuple[int, int, int],
-    message: str,
+def test_arrays_that_do_not_fit_the_batch_are_refused(
+    make_table: MakeTable, shape: tuple[int, int, int], message: str
 ) -> None:
-    _, lookup = make_lookup(make_table, 4)
-    offsets, inverse = (np.array(numbers, dtype=np.uint32) for numbers in occurrences)
+    batch, layout, _ = make_samples(random_cells(one_each=True), ("sum", "mean", "max"))
+    _, lookup = make_lookup(make_table, 4, batch)
     with pytest.raises(ValueError, match=message):
-        lookup.pool(offsets, inverse, 1, slots, np.zeros(shape, dtype=np.float32))
+        lookup.pool(layout, np.zeros(shape, dtype=np.float32))
     with pytest.raises(ValueError, match=message):
-        lookup.unpool(offsets, inverse, 1, slots, np.zeros(shape, dtype=np.float32))
+        lookup.unpool(layout, np.zeros(shape, dtype=np.float32))
+
+
+def test_a_lookup_of_plain_signs_has_no_samples_to_pool(make_table: MakeTable) -> None:
+    batch, layout, _ = make_samples([[[5]]], ["sum"])
+    lookup = make_table(4).lookup(batch.signs(0), train=True)
+    with pytest.raises(ValueError, match="made for signs, not for a batch"):
+        lookup.pool(layout, np.zeros((1, 1, 4), dtype=np.float32))
 
 
 def test_a_batch_trains_through_pool_unpool_and_apply(make_table: MakeTable) -> None:
-    group = make_group(one_each=True)
-    table, lookup = make_lookup(make_table, 10)
+    batch, layout, _ = make_samples(random_cells(one_each=True), ("sum", "sum", "sum"))
+    table, lookup = make_lookup(make_table, 10, batch)
     before_UD = lookup.values()
-    slots = [(slot, "sum") for slot in range(NUM_SLOTS)]
-    gradient_BPD = np.ones((NUM_SAMPLES, NUM_SLOTS, 10), dtype=np.float32)
-    lookup.unpool(group.offsets, group.inverse, NUM_SLOTS, slots, gradient_BPD)
+    lookup.unpool(layout, np.ones((NUM_SAMPLES, NUM_SLOTS, 10), dtype=np.float32))
     expected_UD = before_UD - np.float32(0.25) * lookup.gradients()
     table.apply(lookup, 0.25)
-    np.testing.assert_array_equal(table.peek(np.arange(NUM_UNIQUE, dtype=np.uint64)), expected_UD)
+    np.testing.assert_array_equal(table.peek(batch.signs(0)), expected_UD)
 
 
 def test_observed_shows_and_clicks_decide_who_stays(make_table: MakeTable) -> None:
     rule = {"show_coefficient": 0.1, "click_coefficient": 1.0, "decay": 1.0, "threshold": 0.25}
     table = make_table(2, eviction={"show_click": rule})
-    signs = np.arange(3, dtype=np.uint64)
-    lookup = table.lookup(signs, train=True)
-    # Row 0: 2 shows; row 1: 1 show, 1 click; row 2: 3 shows, 1 click.
-    offsets = np.array([0, 2, 2, 4, 4, 5, 6], dtype=np.uint32)
-    inverse = np.array([0, 2, 0, 2, 1, 2], dtype=np.uint32)
-    lookup.observe(offsets, inverse, 2, np.array([0, 0, 1], dtype=np.float32))
+    # Sign 10: 2 shows; sign 11: 1 show, 1 click; sign 12: 3 shows, 1 click.
+    cells = [[[10, 12], []], [[10, 12], []], [[11], [12]]]
+    batch, _, _ = make_samples(cells, ["sum", "sum"], labels=[0, 0, 1])
+    lookup = table.lookup_batch(batch, 0, True)
+    lookup.observe()
     table.apply(lookup, 0.1)
     table.evict()
     assert table.rows() == 2
-    table.pull(signs[1:], train=True)
-    assert table.rows() == 2, "rows 1 and 2 have stayed"
+    table.pull(np.array([11, 12], dtype=np.uint64), train=True)
+    assert table.rows() == 2, "the signs 11 and 12 have stayed"
