@@ -1,5 +1,6 @@
 //! A table: buckets of rows, pulled by sign and pushed by place.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
@@ -120,7 +121,7 @@ impl Table {
         values: &mut [f32],
         handles: &mut [Handle],
     ) -> Result<(), Error> {
-        pull(&mut Trainer { table: self }, signs, values, handles)
+        pull(&mut Rows(self), signs, values, handles)
     }
 
     /// As `pull_train`, but writes only the values of signs that get no row.
@@ -130,12 +131,12 @@ impl Table {
         values: &mut [f32],
         handles: &mut [Handle],
     ) -> Result<(), Error> {
-        locate(&mut Trainer { table: self }, signs, values, handles)
+        locate(&mut Rows(self), signs, values, handles)
     }
 
     /// Weights of the rows at `handles` as they are now.
     pub(crate) fn fill(&self, handles: &[Handle], values: &mut [f32]) {
-        fill(&Reader { table: self }, handles, values);
+        fill(&Rows(self), handles, values);
     }
 
     /// Weights of `signs` to `values` [U,D]; a sign without a row gives its initial row.
@@ -152,7 +153,7 @@ impl Table {
         values: &mut [f32],
         handles: &mut [Handle],
     ) -> Result<(), Error> {
-        pull(&mut Reader { table: self }, signs, values, handles)
+        pull(&mut Rows(self), signs, values, handles)
     }
 
     /// Pulls for training: as `peek`, and creates rows for signs that are admitted.
@@ -257,71 +258,55 @@ pub(crate) fn empty_buckets(layout: Layout, bucket_bits: u32) -> Result<Vec<Buck
         .collect()
 }
 
-struct Trainer<'a> {
-    table: &'a mut Table,
+/// A table as the pull kernel sees it, borrowed to be trained or only to be read.
+struct Rows<T>(T);
+
+/// Weights, and a place if there is one now, of a sign without a row.
+trait Absent {
+    fn absent(&mut self, sign: u64, hash: u64, weights: &mut [f32]) -> Result<Handle, Error>;
 }
 
-struct Reader<'a> {
-    table: &'a Table,
+impl Absent for &mut Table {
+    #[inline]
+    fn absent(&mut self, sign: u64, hash: u64, weights: &mut [f32]) -> Result<Handle, Error> {
+        self.initial.fill(sign, weights);
+        if self.admission.admits(hash, self.step) {
+            return self.create(sign, hash);
+        }
+        self.counters.sightings_refused += 1;
+        Ok(Handle::NONE)
+    }
 }
 
-impl Source for Trainer<'_> {
+impl Absent for &Table {
+    #[inline]
+    fn absent(&mut self, sign: u64, _hash: u64, weights: &mut [f32]) -> Result<Handle, Error> {
+        self.initial.fill(sign, weights);
+        Ok(Handle::NONE)
+    }
+}
+
+impl<T: Absent + Deref<Target = Table>> Source for Rows<T> {
     #[inline(always)]
     fn buckets(&self) -> &[Bucket] {
-        &self.table.buckets
+        &self.0.buckets
     }
     #[inline(always)]
     fn bucket_bits(&self) -> u32 {
-        self.table.bucket_bits
+        self.0.bucket_bits
     }
     #[inline(always)]
     fn layout(&self) -> Layout {
-        self.table.layout
+        self.0.layout
     }
     #[inline(always)]
     fn is_current(&self, bucket: &Bucket, row: u32) -> bool {
-        is_current(self.table, bucket, row)
+        !matches!(self.0.config.optimizer, Optimizer::Adam { .. }) || bucket.step(row) >= self.0.replay_to()
     }
     fn read_stale(&self, bucket: &Bucket, row: u32, weights: &mut [f32]) {
-        self.table.read_stale(bucket, row, weights);
+        self.0.read_stale(bucket, row, weights);
     }
     fn absent(&mut self, sign: u64, hash: u64, weights: &mut [f32]) -> Result<Handle, Error> {
-        self.table.initial.fill(sign, weights);
-        if self.table.admission.admits(hash, self.table.step) {
-            return self.table.create(sign, hash);
-        }
-        self.table.counters.sightings_refused += 1;
-        Ok(Handle::NONE)
+        self.0.absent(sign, hash, weights)
     }
-}
-
-impl Source for Reader<'_> {
-    #[inline(always)]
-    fn buckets(&self) -> &[Bucket] {
-        &self.table.buckets
-    }
-    #[inline(always)]
-    fn bucket_bits(&self) -> u32 {
-        self.table.bucket_bits
-    }
-    #[inline(always)]
-    fn layout(&self) -> Layout {
-        self.table.layout
-    }
-    #[inline(always)]
-    fn is_current(&self, bucket: &Bucket, row: u32) -> bool {
-        is_current(self.table, bucket, row)
-    }
-    fn read_stale(&self, bucket: &Bucket, row: u32, weights: &mut [f32]) {
-        self.table.read_stale(bucket, row, weights);
-    }
-    fn absent(&mut self, sign: u64, _hash: u64, weights: &mut [f32]) -> Result<Handle, Error> {
-        self.table.initial.fill(sign, weights);
-        Ok(Handle::NONE)
-    }
-}
-
-#[inline(always)]
-fn is_current(table: &Table, bucket: &Bucket, row: u32) -> bool {
-    !matches!(table.config.optimizer, Optimizer::Adam { .. }) || bucket.step(row) >= table.replay_to()
 }
