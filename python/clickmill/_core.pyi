@@ -429,6 +429,11 @@ class Table:
         """
         Bytes that this table would need for `rows` rows, all told.
         """
+    @property
+    def has_statistics(self, /) -> bool:
+        """
+        Whether rows keep counts of shows and clicks.
+        """
     @staticmethod
     def load(paths: SupportsGetItem[int, str | PathLike[str]], config_json: str | None = None) -> Table:
         """

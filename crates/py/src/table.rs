@@ -87,6 +87,12 @@ impl Table {
         self.dim
     }
 
+    /// Whether rows keep counts of shows and clicks.
+    #[getter]
+    fn has_statistics(&self, py: Python<'_>) -> bool {
+        py.detach(|| self.lock().config().has_statistics())
+    }
+
     #[getter]
     fn step(&self, py: Python<'_>) -> u32 {
         py.detach(|| self.lock().step())

@@ -18,6 +18,10 @@ class Table(Protocol):
     def step(self) -> int:
         """The update that the table is in; 0 before the first."""
 
+    @property
+    def has_statistics(self) -> bool:
+        """Whether rows keep counts of shows and clicks, which lookups then observe."""
+
     def lookup_batch(self, batch: _core.Batch, group: int, train: bool) -> _core.Lookup:
         """Rows of all distinct signs of a group; with `train` rows are made for signs that are admitted."""
 

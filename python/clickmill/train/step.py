@@ -235,8 +235,10 @@ class Stepper:
             if self._options.clip_norm is None:
                 self._gather(computed)
             for feed, lookup in zip(self._feeds, pulled.lookups, strict=True):
-                table = feed.table
-                self._tables[table].apply(lookup, self._tables.learning_rate(table) * factor, scale)
+                table = self._tables[feed.table]
+                if table.has_statistics:
+                    lookup.observe()
+                table.apply(lookup, self._tables.learning_rate(feed.table) * factor, scale)
         return self._fill(following)
 
     def _gather(self, computed: list[Computed]) -> None:
