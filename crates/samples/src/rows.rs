@@ -28,7 +28,7 @@ pub struct Rows {
     pub(crate) lines: Vec<u32>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowSigns {
     /// One more than cells: cell `c` has signs `offsets[c]..offsets[c + 1]`.
     pub(crate) offsets: Vec<u32>,
@@ -53,6 +53,26 @@ impl Rows {
 
     pub fn is_empty(&self) -> bool {
         self.count == 0
+    }
+
+    /// Whether both hold the same samples, bit for bit, wherever in the text they stood: two ways of parsing
+    /// agree.
+    pub fn has_same_samples(&self, other: &Self) -> bool {
+        let bits = |floats: &[f32]| floats.iter().map(|float| float.to_bits()).collect::<Vec<_>>();
+        self.count == other.count
+            && bits(&self.dense) == bits(&other.dense)
+            && bits(&self.labels) == bits(&other.labels)
+            && bits(&self.weights) == bits(&other.weights)
+            && self.group_keys == other.group_keys
+            && self.groups == other.groups
+    }
+
+    /// Whether no dense value, label or weight is NaN or infinite; no parser may let one through.
+    pub fn is_finite(&self) -> bool {
+        [&self.dense, &self.labels, &self.weights]
+            .into_iter()
+            .flatten()
+            .all(|float| float.is_finite())
     }
 
     pub fn clear(&mut self) {

@@ -39,6 +39,11 @@ impl Table {
         Self::read_full(bytes, name, config)
     }
 
+    /// Adds an increment from memory; a table that has refused one is not to be used any further.
+    pub fn take_increment(&mut self, bytes: &[u8], name: &Path) -> Result<(), Error> {
+        self.read_increment(bytes, name)
+    }
+
     fn read_full(input: impl Read, path: &Path, config: Option<TableConfig>) -> Result<Self, Error> {
         let mut scanner = Scanner::new(input, path);
         let header = scanner.header()?;
