@@ -255,11 +255,18 @@ impl Plan {
         }
         let number = number::parse(value.bytes)
             .map_err(|reason| Fault::new(value.at as usize, format!("label `{}`: {reason}", name())))?;
-        Ok(match transform {
+        let made = match transform {
             LabelTransform::Threshold { at } => f32::from(u8::from(number >= *at)),
             LabelTransform::Affine { scale, shift } => number * scale + shift,
             LabelTransform::Identity | LabelTransform::OneOf { .. } => number,
-        })
+        };
+        if made.is_finite() {
+            return Ok(made);
+        }
+        Err(Fault::new(
+            value.at as usize,
+            format!("label `{}`: the transformed value is not finite", name()),
+        ))
     }
 
     fn weight<F: Fields>(&self, fields: &F, slot: usize, column: u32) -> Result<f32, Fault> {

@@ -409,3 +409,19 @@ fn a_line_without_reader_gives_the_row_that_a_reader_gives() {
     assert_eq!(fault.reason, "expected 40 columns, found 1");
     assert_eq!(rows.len(), 2);
 }
+
+#[test]
+fn a_label_that_its_transform_makes_infinite_is_a_bad_line() {
+    let scaled = |scale: f32| {
+        let transform = json!({"kind": "affine", "scale": scale, "shift": 0.0});
+        json!({"kind": "label", "name": "y", "transform": transform})
+    };
+    let format = json!({"kind": "slots"});
+    let row = one_row(&format, &[scaled(2.0)], "y:1e38\n").expect("within the range");
+    assert_eq!(row.labels, [2e38]);
+    let message = refusal(&format, &[scaled(100.0)], "y:1e38\n");
+    assert!(
+        message.contains(":1:3: label `y`: the transformed value is not finite"),
+        "{message}"
+    );
+}
