@@ -2,7 +2,7 @@
 //!
 //! The text is JSON; unknown keys and values without meaning are refused with the key and what is allowed.
 
-use clickmill_types::schema::{MAX_DIM, TableSpec};
+use clickmill_types::schema::{Init, MAX_DIM, TableSpec};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -218,6 +218,11 @@ impl TableConfig {
         let check = Check { place: &place };
         check.within("dim", self.spec.dim, 1, MAX_DIM)?;
         check.within("bucket_bits", self.bucket_bits, 0, MAX_BUCKET_BITS)?;
+        match self.spec.init {
+            Init::Zeros => {}
+            Init::Uniform { scale } => check.not_negative("init.scale", scale)?,
+            Init::Normal { std } => check.not_negative("init.std", std)?,
+        }
         self.optimizer.check(&check)?;
         match self.admission {
             Admission::Always => {}

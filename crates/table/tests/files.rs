@@ -225,3 +225,41 @@ proptest! {
         prop_assert!(load(&file).is_err());
     }
 }
+
+/// A file whose header says something else, with checksums that fit.
+fn with_header(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
+    let length = u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes")) as usize;
+    let header = std::str::from_utf8(&bytes[16..16 + length]).expect("JSON");
+    assert!(header.contains(from), "{header}");
+    let header = header.replacen(from, to, 1);
+    let mut made = bytes[..12].to_vec();
+    made.extend_from_slice(&(header.len() as u32).to_le_bytes());
+    made.extend_from_slice(header.as_bytes());
+    made.extend_from_slice(&crc32fast::hash(&made).to_le_bytes());
+    // The end: head of the block, rows, tombstones, digest of all before it, checksum.
+    let end = bytes.len() - 8 - 32 - 4;
+    made.extend_from_slice(&bytes[16 + length + 4..end]);
+    let digest = xxhash_rust::xxh3::xxh3_128(&made);
+    let start = made.len();
+    made.extend_from_slice(&bytes[end..end + 24]);
+    made.extend_from_slice(&digest.to_le_bytes());
+    made.extend_from_slice(&crc32fast::hash(&made[start..]).to_le_bytes());
+    made
+}
+
+#[test]
+fn numbers_that_no_float_has_are_refused_since_they_could_not_be_written_again() {
+    let mut adam = Table::new(config(optimizers()[2])).expect("a valid configuration");
+    train(&mut adam, 1, &[1, 2, 3]);
+    let adam = adam.to_bytes();
+    load(&with_header(&adam, "[[1,0.1]]", "[[1,0.25]]")).expect("a header that was changed with care");
+    for (bytes, from, to) in [
+        (small(), "\"std\":0.1", "\"std\":1e39"),
+        (small(), "\"std\":0.1", "\"std\":-0.1"),
+        (adam.clone(), "[[1,0.1]]", "[[1,1e39]]"),
+        (adam, "[[1,0.1]]", "[[1,-0.1]]"),
+    ] {
+        let outcome = load(&with_header(&bytes, from, to));
+        assert!(matches!(outcome, Err(Error::Format { .. })), "{to}");
+    }
+}

@@ -165,7 +165,10 @@ impl Table {
     }
 
     fn take_header<R: Read>(&mut self, scanner: &Scanner<'_, R>, header: &Header) -> Result<(), Error> {
-        let history_fits = header.history_steps <= MAX_HISTORY
+        // JSON has numbers that no f32 has: they would be infinite, and could not be written again.
+        let is_finite = header.history.iter().all(|run| run.1.is_finite() && run.1 >= 0.0);
+        let history_fits = is_finite
+            && header.history_steps <= MAX_HISTORY
             && header.history_steps <= header.step
             && header.history.is_empty() == (header.history_steps == 0)
             && header.history.first().is_none_or(|run| run.0 == 1)
