@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from clickmill.errors import (
+    AbsentSlotError,
     ClickmillError,
     ConfigError,
     DataError,
@@ -16,6 +17,7 @@ from clickmill.errors import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "AbsentSlotError",
     "ClickmillError",
     "ConfigError",
     "DataError",

@@ -3,6 +3,7 @@
 ClickmillError
   ConfigError(ValueError)   a configuration or schema that means nothing: place, value, what is allowed
   DataError                 samples that cannot be read: file, line, column, reason
+    AbsentSlotError         a slot that has not occurred in a whole pass: slot, column, what did occur
   FormatError               a file of ours that is damaged or of another version: file, place, found
   StateError(RuntimeError)  a call that does not fit the state of the object
   StorageError              a file or folder that cannot be written: which, why
@@ -76,6 +77,10 @@ class ConfigError(ClickmillError, ValueError):
 
 class DataError(ClickmillError):
     """Samples that cannot be read."""
+
+
+class AbsentSlotError(DataError):
+    """A slot that has not occurred in any sample of a pass; raised behind its last batch."""
 
 
 class FormatError(ClickmillError):

@@ -10,6 +10,7 @@ use pyo3::types::PyType;
 
 static CONFIG_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static DATA_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static ABSENT_SLOT_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static FORMAT_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static STATE_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
@@ -96,6 +97,7 @@ pub(crate) fn samples(py: Python<'_>, error: &clickmill_samples::Error) -> PyErr
         Error::Config { .. } | Error::Position { .. } => {
             raise(py, &CONFIG_ERROR, "ConfigError", error.to_string())
         }
+        Error::AbsentSlot { .. } => raise(py, &ABSENT_SLOT_ERROR, "AbsentSlotError", error.to_string()),
         Error::Slot { .. }
         | Error::Io { .. }
         | Error::Compressed { .. }

@@ -51,6 +51,17 @@ impl Reader {
             .map(Batch::new))
     }
 
+    /// Slots whose columns have not occurred up to the last batch; empty for formats of fixed columns.
+    fn absent_slots(&self, py: Python<'_>) -> Vec<String> {
+        py.detach(|| {
+            self.lock()
+                .absent_slots()
+                .into_iter()
+                .map(str::to_owned)
+                .collect()
+        })
+    }
+
     /// JSON: `{"count": n, "first": [{"file", "line", "column", "reason"}, …]}`.
     fn bad_lines(&self, py: Python<'_>) -> String {
         let bad = py.detach(|| self.lock().bad_lines().clone());

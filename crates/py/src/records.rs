@@ -52,6 +52,14 @@ fn finish(py: Python<'_>, inner: &Mutex<clickmill_samples::RecordBatcher>) -> Py
     made.map(batches).map_err(|error| errors::samples(py, &error))
 }
 
+fn absent_slots(inner: &Mutex<clickmill_samples::RecordBatcher>) -> Vec<String> {
+    lock(inner)
+        .absent_slots()
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
+}
+
 /// Writes the text of a value; false where it has none.
 fn write_text(value: &Bound<'_, PyAny>, text: &mut Vec<u8>) -> PyResult<bool> {
     if let Ok(value) = value.cast::<PyString>() {
@@ -155,9 +163,21 @@ impl RecordBatcher {
         Ok(batches(batcher.take()))
     }
 
-    /// The batches that are left; the checks of the end of a pass.
+    /// The batches that are left; an error where there was no record at all.
     fn finish(&self, py: Python<'_>) -> PyResult<Vec<Batch>> {
         finish(py, &self.inner)
+    }
+
+    /// Slots whose keys have not occurred so far; empty where nobody requires them.
+    fn absent_slots(&self) -> Vec<String> {
+        absent_slots(&self.inner)
+    }
+
+    /// For the end of a pass: a key that has not occurred in any record is an error.
+    fn check_slots(&self, py: Python<'_>) -> PyResult<()> {
+        lock(&self.inner)
+            .check_slots()
+            .map_err(|error| errors::samples(py, &error))
     }
 }
 
@@ -219,8 +239,20 @@ impl ColumnBatcher {
         made.map(batches).map_err(|error| errors::samples(py, &error))
     }
 
-    /// The batches that are left; the checks of the end of a pass.
+    /// The batches that are left; an error where there was no record at all.
     fn finish(&self, py: Python<'_>) -> PyResult<Vec<Batch>> {
         finish(py, &self.inner)
+    }
+
+    /// Slots whose keys have not occurred so far; empty where nobody requires them.
+    fn absent_slots(&self) -> Vec<String> {
+        absent_slots(&self.inner)
+    }
+
+    /// For the end of a pass: a key that has not occurred in any record is an error.
+    fn check_slots(&self, py: Python<'_>) -> PyResult<()> {
+        lock(&self.inner)
+            .check_slots()
+            .map_err(|error| errors::samples(py, &error))
     }
 }

@@ -31,7 +31,7 @@ pub struct ReaderConfig {
     pub keep_last: bool,
     #[serde(default)]
     pub shard: Option<Shard>,
-    /// Whether a slot whose column never occurs is an error at the end of the pass.
+    /// Whether a slot whose column never occurs is an error behind the last batch of the pass.
     #[serde(default = "yes")]
     pub require_slots: bool,
 }

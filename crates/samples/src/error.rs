@@ -14,6 +14,9 @@ pub enum Error {
     Schema(std::sync::Arc<clickmill_types::Error>),
     #[error("slot `{slot}`: {reason}")]
     Slot { slot: String, reason: String },
+    /// A slot whose column has not occurred in a whole pass; told behind its last sample.
+    #[error("slot `{slot}`: {reason} (`require_slots: false` turns this check off)")]
+    AbsentSlot { slot: String, reason: String },
     #[error("{path}: {reason}")]
     Io { path: String, reason: String },
     #[error("{path}: damaged at byte {offset} of its decompressed text: {reason}")]

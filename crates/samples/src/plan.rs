@@ -169,6 +169,13 @@ impl Plan {
             .map(Slot::name)
     }
 
+    /// First slot of each column that has not occurred, with the index of the column; `seen` is by column.
+    pub(crate) fn absent<'a>(&'a self, seen: &'a [bool]) -> impl Iterator<Item = (usize, &'a str)> {
+        let unseen = seen.iter().enumerate().filter(|(_, seen)| !**seen);
+        // A column of the format that no slot uses may be absent.
+        unseen.filter_map(|(index, _)| Some((index, self.slots_of(index).next()?)))
+    }
+
     /// Appends one row; at a fault the rows have to be rolled back.
     #[inline]
     pub(crate) fn evaluate<F: Fields>(

@@ -28,6 +28,9 @@ pub struct Reader {
     deliveries: Option<Receiver<Result<Delivery, Error>>>,
     threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
+    parser: Arc<Parser>,
+    /// Columns that have occurred up to the last batch that was given out.
+    seen: Vec<bool>,
     bad: BadLines,
     raw_bytes: u64,
     raw_total: u64,
@@ -78,6 +81,7 @@ impl Reader {
         );
         let (raw_bytes, raw_total) = (tracker.raw_bytes, job.units.raw_bytes());
         let stop = Arc::clone(&job.stop);
+        let (parser, seen) = (Arc::clone(&job.parser), job.start.seen.clone());
         let job = Arc::new(job);
         let mut threads = Vec::new();
         let spawn = |name: &str, body: Box<dyn FnOnce() + Send>| {
@@ -103,6 +107,8 @@ impl Reader {
             deliveries: Some(deliveries),
             threads,
             stop,
+            parser,
+            seen,
             bad,
             raw_bytes,
             raw_total,
@@ -124,6 +130,7 @@ impl Reader {
         };
         match deliveries.recv() {
             Ok(Ok(delivery)) => {
+                self.seen.clone_from(&delivery.batch.position.seen);
                 self.bad = delivery.bad;
                 self.raw_bytes = delivery.raw_bytes;
                 Ok(Some(delivery.batch))
@@ -149,6 +156,13 @@ impl Reader {
     /// Bad lines up to the last batch that was given out; with a shuffle, up to the end of its window.
     pub fn bad_lines(&self) -> &BadLines {
         &self.bad
+    }
+
+    /// Slots whose columns have not occurred up to the last batch that was given out, with a shuffle up to
+    /// its window; none for formats of fixed columns, and where nobody requires them.
+    pub fn absent_slots(&self) -> Vec<&str> {
+        let plan = self.parser.plan();
+        plan.absent(&self.seen).map(|(_, slot)| slot).collect()
     }
 
     /// Bytes of the files behind the last batch that was given out, and of all.
@@ -198,11 +212,14 @@ fn start_position(
     if position.fingerprint != units.fingerprint {
         return fail("was made with other files, another format, shuffle, shard or pass");
     }
-    if position.seen.len() != num_seen {
-        return fail("was made with another schema or `require_slots`");
+    // Nobody asks any more which columns occurred, or everybody has asked from the start.
+    if num_seen > 0 && position.seen.len() != num_seen {
+        return fail("was made with another schema, or with `require_slots: false`");
     }
     if position.unit > 0 && position.unit >= units.order.len() as u64 {
         return fail("lies behind the last file");
     }
-    Ok(position.clone())
+    let mut position = position.clone();
+    position.seen.truncate(num_seen);
+    Ok(position)
 }

@@ -173,7 +173,7 @@ impl RecordBatcher {
         std::mem::take(&mut self.batches)
     }
 
-    /// Everything that is left, and the checks of the end of a pass.
+    /// Everything that is left; an error where there was no record at all.
     pub fn finish(&mut self) -> Result<Vec<Batch>, Error> {
         self.flush();
         let batches = &mut self.batches;
@@ -189,26 +189,33 @@ impl RecordBatcher {
                 reason: "the reader gave no record".to_owned(),
             });
         }
-        if self.config.require_slots {
-            self.check_slots()?;
-        }
         Ok(std::mem::take(&mut self.batches))
     }
 
-    fn check_slots(&self) -> Result<(), Error> {
-        let absent = self.here.seen.iter().position(|&seen| !seen);
-        let Some(index) = absent else { return Ok(()) };
-        let Some(slot) = self.plan.slots_of(index).next() else {
+    /// Slots whose keys have not occurred in the records so far; none where nobody requires them.
+    pub fn absent_slots(&self) -> Vec<&str> {
+        if !self.config.require_slots {
+            return Vec::new();
+        }
+        self.plan.absent(&self.here.seen).map(|(_, slot)| slot).collect()
+    }
+
+    /// For the end of a pass: a key that has not occurred in any record is an error.
+    pub fn check_slots(&self) -> Result<(), Error> {
+        if !self.config.require_slots {
             return Ok(());
-        };
-        Err(Error::slot(
-            slot,
-            format!(
-                "key `{}` never occurs in {} records (`require_slots: false` turns this check off)",
-                self.plan.columns()[index],
-                self.here.rows
-            ),
-        ))
+        }
+        match self.plan.absent(&self.here.seen).next() {
+            None => Ok(()),
+            Some((index, slot)) => Err(Error::AbsentSlot {
+                slot: slot.to_owned(),
+                reason: format!(
+                    "key `{}` never occurs in {} records",
+                    self.plan.columns()[index],
+                    self.here.rows
+                ),
+            }),
+        }
     }
 
     fn flush(&mut self) {

@@ -149,37 +149,33 @@ impl Tracker {
     /// A slot whose column has not occurred in the whole pass is an error that names both.
     pub(crate) fn check_slots(&self, parser: &Parser) -> Result<(), Error> {
         let plan = parser.plan();
-        for (index, _) in self.here.seen.iter().enumerate().filter(|(_, seen)| !**seen) {
-            let column = &plan.columns()[index];
-            let Some(slot) = plan.slots_of(index).next() else {
-                continue;
-            };
-            let mut known: Vec<String> = plan
-                .columns()
-                .iter()
-                .zip(&self.here.seen)
-                .filter(|(_, seen)| **seen)
-                .map(|(name, _)| name.clone())
-                .chain(
-                    self.others
-                        .iter()
-                        .map(|name| String::from_utf8_lossy(name).into_owned()),
-                )
-                .collect();
-            if known.len() > MOST_NAMED {
-                known.truncate(MOST_NAMED);
-                known.push("…".to_owned());
-            }
-            return Err(Error::slot(
-                slot,
-                format!(
-                    "column `{column}` never occurs in the data; columns that do: {} \
-                     (`require_slots: false` turns this check off)",
-                    known.join(", ")
-                ),
-            ));
+        let Some((index, slot)) = plan.absent(&self.here.seen).next() else {
+            return Ok(());
+        };
+        let mut known: Vec<String> = plan
+            .columns()
+            .iter()
+            .zip(&self.here.seen)
+            .filter(|(_, seen)| **seen)
+            .map(|(name, _)| name.clone())
+            .chain(
+                self.others
+                    .iter()
+                    .map(|name| String::from_utf8_lossy(name).into_owned()),
+            )
+            .collect();
+        if known.len() > MOST_NAMED {
+            known.truncate(MOST_NAMED);
+            known.push("…".to_owned());
         }
-        Ok(())
+        Err(Error::AbsentSlot {
+            slot: slot.to_owned(),
+            reason: format!(
+                "column `{}` never occurs in the data; columns that do: {}",
+                plan.columns()[index],
+                known.join(", ")
+            ),
+        })
     }
 }
 

@@ -87,7 +87,7 @@ class DatasetConfig(Section):
     max_line_bytes: PositiveCount = 16 << 20
     """A longer line is a bad line."""
     require_slots: bool = True
-    """A slot that never occurs in the data is an error."""
+    """A slot that never occurs in the data is an error, told before training where the format allows it."""
     keep_last: bool = True
     """Keep the last batch of a pass where it is not full."""
 

@@ -83,7 +83,14 @@ class ParquetSource:
                 self._num_read += chunk.num_rows
                 columns = [_text_column(name, chunk.column(name)) for name in chunk.schema.names]
                 self._ready = list(reversed(self._batcher.add(columns)))
-        return self._ready.pop() if self._ready else None
+        if self._ready:
+            return self._ready.pop()
+        self._batcher.check_slots()
+        return None
+
+    def absent_slots(self) -> list[str]:
+        """Slots whose columns have had no value so far."""
+        return self._batcher.absent_slots()
 
     def progress(self) -> tuple[int, int]:
         """Rows read and rows in all."""

@@ -18,6 +18,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from clickmill._core import RecordBatcher
+from clickmill.data.presence import FEW_SAMPLES, warn_of_absent
 from clickmill.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ class RecordSource:
         self._batcher = RecordBatcher(schema, json.dumps(config), position)
         self._ready: list[Batch] = []
         self._is_finished = False
-        self._skip(num_read(position))
+        self._num_records = num_read(position)
+        self._skip(self._num_records)
 
     def next(self) -> Batch | None:
         """The next batch; None at the end."""
@@ -86,10 +88,14 @@ class RecordSource:
             chunk = list(itertools.islice(self._records, _RECORDS_PER_CALL))
             if chunk:
                 self._ready = list(reversed(self._batcher.add(chunk)))
+                self._count(len(chunk))
             else:
                 self._ready = list(reversed(self._batcher.finish()))
                 self._is_finished = True
-        return self._ready.pop() if self._ready else None
+        if self._ready:
+            return self._ready.pop()
+        self._batcher.check_slots()
+        return None
 
     def progress(self) -> tuple[int, int]:
         """Nobody knows how long a user's reader goes on."""
@@ -104,6 +110,14 @@ class RecordSource:
         close = getattr(self._records, "close", None)
         if close is not None:
             close()
+
+    def _count(self, num_records: int) -> None:
+        """Tell, once, of slots that the first samples lack; an error comes only when all have been read."""
+        before, self._num_records = self._num_records, self._num_records + num_records
+        if before < FEW_SAMPLES <= self._num_records and (absent := self._batcher.absent_slots()):
+            warn_of_absent(
+                absent, self._name, self._num_records, "an error at the end of the pass if it stays so"
+            )
 
     def _skip(self, count: int) -> None:
         skipped = sum(1 for _ in itertools.islice(self._records, count))

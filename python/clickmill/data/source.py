@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from clickmill._core import Reader, fit_schema
 from clickmill.config.native import reader_config, shuffle_config
 from clickmill.data.files import FileRange, find_files, hold_out
+from clickmill.data.presence import look_for_slots
 from clickmill.data.records import RecordSource, load_reader_class
 from clickmill.errors import ConfigError
 
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
 
     from clickmill._core import Batch, Schema
     from clickmill.config.dataset import DatasetConfig
+    from clickmill.data.parquet import ParquetSource
+
+
+_NAMING_FORMATS = frozenset({"slots", "show_click", "libsvm", "parquet"})
+"""Formats whose samples name their columns, so that one may never occur."""
 
 
 class BatchSource(Protocol):
@@ -92,6 +98,20 @@ class DataSet:
         """All training samples in their order, for evaluation and inference."""
         return self._open(schema, self.files, 0, None, is_training=False)
 
+    def check_slots(self, schema: Schema, *, to_the_end: bool = True) -> None:
+        """Find every slot in the training and in the validation samples; AbsentSlotError where one is not.
+
+        A user's reader may be as slow as training is: it is not read for this, but warns as it goes.
+        """
+        config = self.config
+        is_naming = self._reader_class is None and config.sample_format in _NAMING_FORMATS
+        if not is_naming or not config.require_slots:
+            return
+        for files in (self.files, self.validation_files):
+            if files:
+                source = self._open_native(schema, files, 0, None, is_training=False)
+                look_for_slots(source, config.name, to_the_end=to_the_end)
+
     def _open(
         self,
         schema: Schema,
@@ -102,20 +122,31 @@ class DataSet:
         is_training: bool,
     ) -> BatchSource:
         config = self.config
-        shuffle = shuffle_config(config, self._seed) if is_training else {"kind": "none"}
-        if self._reader_class is not None:
-            return RecordSource(
-                self._reader_class,
-                [file.path for file in files],
-                schema,
-                options=config.reader_options,
-                batch_size=config.batch_size,
-                keep_last=config.keep_last or not is_training,
-                require_slots=config.require_slots,
-                shuffle=shuffle,
-                pass_number=pass_number,
-                position=position,
-            )
+        if self._reader_class is None:
+            return self._open_native(schema, files, pass_number, position, is_training=is_training)
+        return RecordSource(
+            self._reader_class,
+            [file.path for file in files],
+            schema,
+            options=config.reader_options,
+            batch_size=config.batch_size,
+            keep_last=config.keep_last or not is_training,
+            require_slots=config.require_slots,
+            shuffle=self._shuffle(is_training=is_training),
+            pass_number=pass_number,
+            position=position,
+        )
+
+    def _open_native(
+        self,
+        schema: Schema,
+        files: list[FileRange],
+        pass_number: int,
+        position: str | None,
+        *,
+        is_training: bool,
+    ) -> Reader | ParquetSource:
+        config = self.config
         if config.sample_format == "parquet":
             from clickmill.data.parquet import ParquetSource  # noqa: PLC0415 - needs the extra `parquet`
 
@@ -125,11 +156,14 @@ class DataSet:
                 batch_size=config.batch_size,
                 keep_last=config.keep_last or not is_training,
                 require_slots=config.require_slots,
-                shuffle=shuffle,
+                shuffle=self._shuffle(is_training=is_training),
                 pass_number=pass_number,
                 position=position,
             )
         return Reader(schema, self._reader_json(files, pass_number, is_training=is_training), position)
+
+    def _shuffle(self, *, is_training: bool) -> dict[str, Any]:
+        return shuffle_config(self.config, self._seed) if is_training else {"kind": "none"}
 
     def _reader_json(self, files: list[FileRange], pass_number: int, *, is_training: bool) -> str:
         paths: list[str | dict[str, Any]] = [file.to_json() for file in files]

@@ -49,6 +49,7 @@ _FREE = (
     "dataset.type",
     "dataset.data_path",  # names of the files are part of the reader's position; folders may move
     "dataset.threads",
+    "dataset.require_slots",
     "dataset.schema*",  # compared as the schema that comes of it
     "dataset.sparse_slots",
     "dataset.dense_slots*",

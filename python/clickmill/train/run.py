@@ -22,6 +22,7 @@ from clickmill.store import durable
 from clickmill.store.lock import only_writer
 from clickmill.train.archive import Archive, open_newest
 from clickmill.train.assembly import build_parts, model_source, plan_schema
+from clickmill.train.checkpoint import read_manifest
 from clickmill.train.evaluation import Member, score_batches
 from clickmill.train.journal import Journal
 from clickmill.train.measures import main_metric, metrics_for
@@ -134,6 +135,8 @@ class Run:
         self.parts = build_parts(self.config, runner, phase, checkpoint=checkpoint, origin=origin)
         self._evaluated = _evaluated_data(self.config, runner)
         self._check_validation()
+        if checkpoint is None:
+            self._check_slots()
         replace_dropout(self.parts.model)
         self.parts.model.train()
         self.replicas = Replicas(self.parts.model, phase.thread_num)
@@ -258,6 +261,12 @@ class Run:
         self._check_finite()
         self._tell_saved(*self.archive.save_step(self.state, place, self.state.metrics.compute()))
 
+    def save_unfinished(self, place: Place) -> None:
+        """Write a checkpoint that `--resume` finishes the pass from, unless there is one of this step."""
+        newest = self.archive.newest()
+        if newest is None or read_manifest(newest).step != place.step:
+            self.save_step(place)
+
     def save_pass(self, place: Place, metrics: dict[str, float], *, has_stopped: bool, is_last: bool) -> None:
         """Write the checkpoint of a pass if its number, or the end of training, asks for one."""
         self._check_finite()
@@ -313,6 +322,13 @@ class Run:
                 source.next()
             finally:
                 source.close()
+
+    def _check_slots(self) -> None:
+        """A slot that never occurs is found before the first batch, not behind the last."""
+        to_the_end = self.runner.max_batches is None
+        for data in (self.parts.data, self._evaluated):
+            if data is not None:
+                data.check_slots(self.parts.schema, to_the_end=to_the_end)
 
     @property
     def has_validation(self) -> bool:

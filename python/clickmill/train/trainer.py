@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from clickmill.errors import DataError
+from clickmill.errors import AbsentSlotError, DataError
 from clickmill.train.crew import Crew
 from clickmill.train.observer import Interval, Observer, PassEnd, RunStart
 
@@ -34,7 +34,7 @@ class BatchSource(Protocol):
     """One pass over the data."""
 
     def next(self) -> Batch | None:
-        """The next batch; None at the end of the pass."""
+        """The next batch; None at the end of the pass, or AbsentSlotError there if a slot never occurred."""
 
     def progress(self) -> tuple[int, int]:
         """Bytes read and bytes in all; (0, 0) where nobody knows."""
@@ -88,6 +88,9 @@ class Fences(Protocol):
     def save_step(self, place: Place) -> None:
         """Write a checkpoint in the middle of a pass."""
 
+    def save_unfinished(self, place: Place) -> None:
+        """Write a checkpoint of a pass that was trained to its end and must not count as one."""
+
     def save_pass(self, place: Place, metrics: dict[str, float], *, has_stopped: bool, is_last: bool) -> None:
         """Write the checkpoint of a finished pass, if one is due; `metrics` empty if not measured."""
 
@@ -124,6 +127,7 @@ class Trainer:
     _source: BatchSource | None = None
     _leg_left: int | None = None
     _is_exhausted: bool = False
+    _absent_slot: AbsentSlotError | None = None
     _mark: tuple[float, int] = (0.0, 0)
 
     def run(self, start: RunStart) -> None:
@@ -142,7 +146,12 @@ class Trainer:
         if self._leg_left == 0:
             return None
         assert self._source is not None
-        batch = self._timed("read", self._source.next)
+        try:
+            batch = self._timed("read", self._source.next)
+        except AbsentSlotError as error:
+            # All samples have been read and shall be trained on: what they taught is saved first.
+            self._absent_slot = error
+            batch = None
         if batch is None:
             self._is_exhausted = True
         elif self._leg_left is not None:
@@ -178,6 +187,9 @@ class Trainer:
             self._tell(lambda o: o.pass_start(place.pass_number, total))
             while self._run_leg():
                 self._between_legs()
+            if self._absent_slot is not None:
+                self.fences.save_unfinished(place)
+                raise self._absent_slot
             bad: dict[str, Any] = json.loads(self._source.bad_lines())
         finally:
             self._source.close()

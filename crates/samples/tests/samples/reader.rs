@@ -373,6 +373,45 @@ fn a_slot_that_never_occurs_is_an_error_that_names_what_does() {
 }
 
 #[test]
+fn a_reader_tells_which_slots_have_not_occurred_so_far() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = write(folder.path(), "data", b"1 7:1\n0 9:1\n");
+    let schema = schema(&[
+        json!({"kind": "label", "name": "label"}),
+        json!({"kind": "dense", "name": "a", "column": "7"}),
+        json!({"kind": "dense", "name": "b", "column": "8"}),
+        json!({"kind": "sparse", "name": "all", "column": "features", "max_length": 9}),
+    ]);
+    // `qid` is a column of the format that no slot asks for: it is not missed.
+    let config = config(&[path], &json!({"kind": "libsvm"}), &json!({}));
+    let mut reader = Reader::open(&schema, &config, None).expect("opens");
+    assert_eq!(reader.absent_slots(), ["label", "all", "a", "b"]);
+    reader.next().expect("a good batch").expect("a batch");
+    assert_eq!(reader.absent_slots(), ["b"]);
+    let error = reader.next().expect_err("`b` is absent").to_string();
+    assert!(error.starts_with("slot `b`: column `8` never occurs"), "{error}");
+}
+
+#[test]
+fn a_position_goes_on_when_slots_are_no_longer_required() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let files = [write(folder.path(), "data", b"y:1\ny:0\ny:1\n")];
+    let schema = schema(&[
+        json!({"kind": "label", "name": "y"}),
+        json!({"kind": "dense", "name": "n"}),
+    ]);
+    let format = json!({"kind": "slots"});
+    let strict = config(&files, &format, &json!({"batch_size": 2}));
+    let lax = config(&files, &format, &json!({"batch_size": 2, "require_slots": false}));
+    let mut reader = Reader::open(&schema, &strict, None).expect("opens");
+    let first = reader.next().expect("a good batch").expect("a batch");
+    let rest = read(&schema, &lax, Some(&first.position)).expect("the check is off");
+    assert_eq!(rest[0].labels, [1.0]);
+    let error = read(&schema, &strict, Some(&rest[0].position)).expect_err("nobody knows what occurred");
+    assert!(error.to_string().contains("`require_slots: false`"), "{error}");
+}
+
+#[test]
 fn keep_last_false_drops_the_short_batch() {
     let changes = json!({"keep_last": false, "batch_size": 4});
     assert_eq!(outcome(&lines(10), "data", &changes).expect("rows").len(), 8);

@@ -87,13 +87,15 @@ fn a_bad_record_is_named_by_its_number_and_left_out() {
 }
 
 #[test]
-fn a_key_that_never_occurs_is_an_error_at_the_end() {
+fn a_key_that_never_occurs_is_an_error_behind_the_last_batch() {
     let mut batcher = batcher(&json!({}));
     batcher.start();
     batcher.push(0, |text| text.extend_from_slice(b"1"));
     batcher.push(1, |text| text.extend_from_slice(b"1"));
     batcher.commit().expect("a good record");
-    let error = batcher.finish().expect_err("`s` is absent").to_string();
+    assert_eq!(rows(&batcher.finish().expect("the end")).len(), 1);
+    assert_eq!(batcher.absent_slots(), ["s"]);
+    let error = batcher.check_slots().expect_err("`s` is absent").to_string();
     assert!(
         error.contains("slot `s`: key `s` never occurs in 1 records"),
         "{error}"
