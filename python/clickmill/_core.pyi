@@ -405,6 +405,10 @@ class Table:
         """
         Bytes of memory for rows, index and admission.
         """
+    def check_finite(self, /) -> None:
+        """
+        `DivergedError` that names the first row with a NaN or an infinite number in it.
+        """
     def config(self, /) -> str:
         """
         The configuration with every default, as JSON.
@@ -473,7 +477,8 @@ class Table:
         """
         Writes the table to `path`, atomically; with `base`, the id of the last save, only what changed.
 
-        Gives a report as JSON; its `id` is what the next increment builds on.
+        Gives a report as JSON; its `id` is what the next increment builds on. A row that is not finite is a
+        `DivergedError` that names it, and nothing is written.
         """
     def stats(self, /) -> str:
         """

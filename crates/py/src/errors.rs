@@ -12,6 +12,7 @@ static CONFIG_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static DATA_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static ABSENT_SLOT_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static FORMAT_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static DIVERGED_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static STATE_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 fn raise(py: Python<'_>, cell: &PyOnceLock<Py<PyType>>, class: &str, message: String) -> PyErr {
@@ -86,6 +87,7 @@ pub(crate) fn table(py: Python<'_>, error: &clickmill_table::Error) -> PyErr {
             Some(code) => PyOSError::new_err((code, source.to_string(), file.clone())),
             None => PyOSError::new_err(error.to_string()),
         },
+        Error::NotFinite { .. } => raise(py, &DIVERGED_ERROR, "DivergedError", error.to_string()),
         Error::Memory { .. } => PyMemoryError::new_err(error.to_string()),
     }
 }

@@ -222,7 +222,8 @@ impl Table {
 
     /// Writes the table to `path`, atomically; with `base`, the id of the last save, only what changed.
     ///
-    /// Gives a report as JSON; its `id` is what the next increment builds on.
+    /// Gives a report as JSON; its `id` is what the next increment builds on. A row that is not finite is a
+    /// `DivergedError` that names it, and nothing is written.
     #[pyo3(signature = (path, base = None))]
     fn save(&self, py: Python<'_>, path: PathBuf, base: Option<&str>) -> PyResult<String> {
         self.with(py, |table| table.save(&path, base))
@@ -241,6 +242,12 @@ impl Table {
         })
         .map(Self::wrap)
         .map_err(|error| errors::table(py, &error))
+    }
+
+    /// `DivergedError` that names the first row with a NaN or an infinite number in it.
+    fn check_finite(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.lock().check_finite())
+            .map_err(|error| errors::table(py, &error))
     }
 
     /// Hexadecimal digest of all rows and counters, equal for equal tables whatever their buckets.

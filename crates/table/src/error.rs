@@ -23,6 +23,14 @@ pub enum Error {
     },
     #[error("{}: {source}", file.display())]
     Io { file: PathBuf, source: std::io::Error },
+    /// Training has broken a row.
+    #[error("table `{table}`: the row of sign {sign} is not finite: {what} is {value}")]
+    NotFinite {
+        table: String,
+        sign: u64,
+        what: String,
+        value: f32,
+    },
     #[error("cannot get {bytes} bytes of memory for rows")]
     Memory { bytes: usize },
 }

@@ -20,6 +20,7 @@ mod dimension;
 mod error;
 mod evict;
 mod file;
+mod finite;
 mod index;
 mod initial;
 mod lanes;

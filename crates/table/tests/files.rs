@@ -226,6 +226,42 @@ proptest! {
     }
 }
 
+/// One push of a gradient that is not a number, to sign 7.
+fn broken(gradient: f32) -> Table {
+    let mut table = Table::new(config(Optimizer::Sgd { weight_decay: 0.0 })).expect("a valid configuration");
+    train(&mut table, 1, &[1, 2, 3]);
+    table.begin_step(2).expect("steps ascend");
+    let mut values = [0.0; 3];
+    table.pull(&[7], &mut values).expect("memory");
+    let rate = Rate {
+        learning_rate: 0.1,
+        scale: 1.0,
+    };
+    table
+        .push(&[7], &[0.0, gradient, 0.0], &[1.0], &[1.0], rate)
+        .expect("a push");
+    table
+}
+
+#[test]
+fn a_row_that_is_not_finite_is_named_and_not_saved() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (gradient, value) in [(f32::NAN, "NaN"), (f32::INFINITY, "-inf")] {
+        let mut table = broken(gradient);
+        for outcome in [
+            table.save(&folder.path().join("t"), None).map(|_| ()),
+            table.check_finite(),
+        ] {
+            let error = outcome.expect_err("sign 7 is broken").to_string();
+            assert_eq!(
+                error,
+                format!("table `t`: the row of sign 7 is not finite: weight 1 is {value}")
+            );
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+    }
+}
+
 /// A file whose header says something else, with checksums that fit.
 fn with_header(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
     let length = u32::from_le_bytes(bytes[12..16].try_into().expect("four bytes")) as usize;

@@ -41,7 +41,13 @@ class Table(Protocol):
         """Drop rows by the table's policies, at a fence; JSON report."""
 
     def save(self, path: Path, base: str | None = None) -> str:
-        """Write all rows, or what changed since the save with the id `base`; JSON report with the new id."""
+        """Write all rows, or what changed since the save with the id `base`; JSON report with the new id.
+
+        DivergedError, with nothing written, where a row is not finite.
+        """
+
+    def check_finite(self) -> None:
+        """DivergedError that names a row with a NaN or an infinite number in it, if there is one."""
 
     def digest(self) -> str:
         """A text that is equal for equal tables, however they are laid out."""

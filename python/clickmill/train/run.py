@@ -15,7 +15,7 @@ import torch
 from clickmill import _core
 from clickmill.config import plain
 from clickmill.data.source import DataSet
-from clickmill.errors import ConfigError
+from clickmill.errors import ConfigError, DivergedError
 from clickmill.nn import load_model_class
 from clickmill.nn.dropout import replace_dropout
 from clickmill.store import durable
@@ -43,7 +43,7 @@ from clickmill.train.trainer import Place, Plan, Trainer
 from clickmill.train.warm_start import open_origin, take_from
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from clickmill.config import Config, PhaseConfig, RunnerConfig
     from clickmill.data.source import BatchSource
@@ -258,8 +258,9 @@ class Run:
 
     def save_step(self, place: Place) -> None:
         """Write a checkpoint in the middle of a pass."""
-        self._check_finite()
-        self._tell_saved(*self.archive.save_step(self.state, place, self.state.metrics.compute()))
+        with self._checked_for_divergence():
+            saved = self.archive.save_step(self.state, place, self.state.metrics.compute())
+        self._tell_saved(*saved)
 
     def save_unfinished(self, place: Place) -> None:
         """Write a checkpoint that `--resume` finishes the pass from, unless there is one of this step."""
@@ -269,16 +270,26 @@ class Run:
 
     def save_pass(self, place: Place, metrics: dict[str, float], *, has_stopped: bool, is_last: bool) -> None:
         """Write the checkpoint of a pass if its number, or the end of training, asks for one."""
-        self._check_finite()
         every = self.runner.save_checkpoint_interval
         if is_last or (every > 0 and (place.pass_number + 1) % every == 0):
-            self._tell_saved(*self.archive.save_pass(self.state, place, metrics, has_stopped=has_stopped))
+            with self._checked_for_divergence():
+                saved = self.archive.save_pass(self.state, place, metrics, has_stopped=has_stopped)
+            self._tell_saved(*saved)
 
-    def _check_finite(self) -> None:
-        """A step can break the parameters with a loss that was still a number; that must not be saved."""
+    @contextlib.contextmanager
+    def _checked_for_divergence(self) -> Iterator[None]:
+        """A step can break parameters with a loss that was still a number; that must not be saved.
+
+        Dense parameters are looked at here; rows by the table, when it is asked to write or to check them.
+        """
         place = self.trainer.place
+        batch = max(place.batch - 1, 0)
         if not all(np.isfinite(array).all() for array in self.replicas.arrays):
-            raise diverged("a dense parameter is not finite", place.pass_number, max(place.batch - 1, 0))
+            raise diverged("a dense parameter is not finite", place.pass_number, batch)
+        try:
+            yield
+        except DivergedError as error:
+            raise diverged(str(error), place.pass_number, batch) from error
 
     def evict(self) -> dict[str, int]:
         """Evict rows by the policies of the tables; returns the rows that are left."""
@@ -294,10 +305,12 @@ class Run:
 
     def validate(self) -> dict[str, float]:
         """Metrics of the newest model on the validation data; empty where there is none."""
-        self._check_finite()
         source = self._open_validation()
         if source is None:
             return {}
+        with self._checked_for_divergence():
+            for name in self.parts.tables:
+                self.parts.tables[name].check_finite()
         metrics = metrics_for(self.parts.model)
         try:
             score_batches(

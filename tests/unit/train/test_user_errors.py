@@ -139,3 +139,49 @@ def test_a_checkpoint_folder_elsewhere_is_held_as_well(workplace):
         assert_told(run_train(*options), 1, "folder `kept` is in use")
     assert run_train(*options).exit_code == 0
     assert Path("kept/0/checkpoint.json").is_file()
+
+
+BREAKING_MODEL = """
+import torch
+from clickmill.nn import Model as Base
+
+
+class Model(Base):
+    '''Its dense part never learns; in its third batch one row of the table gets a gradient of NaN.'''
+
+    def __init__(self, inputs, hyper):
+        super().__init__(inputs, hyper)
+        self.bias = torch.nn.Parameter(torch.zeros(1))
+        self.calls = 0
+
+    def forward(self, batch):
+        pooled_BSD = batch.pooled["embedding"]
+        if self.training:
+            self.calls += 1
+            if self.calls == 3:
+                pooled_BSD.register_hook(self.break_one)
+        return pooled_BSD.sum(dim=(1, 2)) * 0.01 + self.bias.detach() + 0.0 * self.bias
+
+    @staticmethod
+    def break_one(gradient_BSD):
+        broken_BSD = gradient_BSD.clone()
+        broken_BSD[0, 0, 2] = float("nan")
+        return broken_BSD
+"""
+
+
+@pytest.mark.parametrize("validation", ["{data_path: test.tsv}", "null"])
+def test_a_row_that_a_last_step_broke_is_named_and_not_saved(workplace, validation):
+    """The loss of the last batch is a number, and so is every dense parameter; one row is not."""
+    Path("model.py").write_text(BREAKING_MODEL)
+    options = ("phase.0.model=model.py", "phase.0.thread_num=1", "runner.0.max_batches=3")
+    result = run_train(*options, f"dataset.0.validation={validation}")
+    assert_told(
+        result,
+        1,
+        "training has diverged: table `embedding`: the row of sign ",
+        "is not finite: ",
+        " at pass 0, batch 2",
+        "hint: lower the learning rate",
+    )
+    assert not list(Path("run").glob("checkpoints/*"))

@@ -24,6 +24,8 @@ pub struct SaveReport {
 
 impl Table {
     /// Writes the table to `path`, atomically. With `base`, the id of the last save, only what changed.
+    ///
+    /// A row that is not finite is an error, and nothing is written: who loads it could not train on.
     pub fn save(&mut self, path: &Path, base: Option<&str>) -> Result<SaveReport, Error> {
         let since = base.map(|base| self.since(base)).transpose()?;
         let temporary = temporary(path)?;
@@ -64,25 +66,28 @@ impl Table {
     }
 
     fn write_file(&self, path: &Path, base: Option<&str>, since: Option<u32>) -> Result<SaveReport, Error> {
-        let write = || -> io::Result<SaveReport> {
-            let file = File::create(path)?;
-            let mut writer = Writer::new(BufWriter::with_capacity(1 << 18, file));
-            let report = self.write(&mut writer, base, since)?;
-            let file = writer
-                .into_inner()
-                .into_inner()
-                .map_err(io::IntoInnerError::into_error)?;
-            file.sync_all()?;
-            Ok(report)
-        };
-        write().map_err(|error| Error::io(path, error))
+        let failed = |error| Error::io(path, error);
+        let file = File::create(path).map_err(failed)?;
+        let mut writer = Writer::new(BufWriter::with_capacity(1 << 18, file));
+        let report = self
+            .write(&mut writer, base, since, true)
+            .map_err(|stop| match stop {
+                Stop::Io(error) => failed(error),
+                Stop::Row(error) => error,
+            })?;
+        let file = writer
+            .into_inner()
+            .into_inner()
+            .map_err(|error| failed(error.into_error()))?;
+        file.sync_all().map_err(failed)?;
+        Ok(report)
     }
 
-    /// The whole table as bytes, as a full save would write them.
+    /// The whole table as bytes, as a full save would write them, rows that are not finite included.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::new(Vec::new());
-        self.write(&mut writer, None, None)
-            .expect("writing to memory does not fail");
+        let written = self.write(&mut writer, None, None, false);
+        assert!(written.is_ok(), "writing to memory does not fail");
         writer.into_inner()
     }
 
@@ -91,7 +96,8 @@ impl Table {
         writer: &mut Writer<W>,
         base: Option<&str>,
         since: Option<u32>,
-    ) -> io::Result<SaveReport> {
+        is_checked: bool,
+    ) -> Result<SaveReport, Stop> {
         let header = Header {
             config: self.config.clone(),
             base: base.map(str::to_owned),
@@ -124,7 +130,7 @@ impl Table {
             }
             writer.block(Kind::Tombstones, &payload)?;
         }
-        let rows = self.write_rows(writer, since)?;
+        let rows = self.write_rows(writer, since, is_checked)?;
         let digest = writer.digest();
         payload.clear();
         payload.extend_from_slice(&rows.to_le_bytes());
@@ -142,7 +148,12 @@ impl Table {
     }
 
     /// Rows that were touched in step `since` or later; that step itself may have gone on after the save.
-    fn write_rows<W: Write>(&self, writer: &mut Writer<W>, since: Option<u32>) -> io::Result<u64> {
+    fn write_rows<W: Write>(
+        &self,
+        writer: &mut Writer<W>,
+        since: Option<u32>,
+        is_checked: bool,
+    ) -> Result<u64, Stop> {
         let row_bytes = self.layout.row_bytes();
         let per_block = (MAX_PAYLOAD / row_bytes).max(1);
         let mut payload = Vec::with_capacity(per_block * row_bytes);
@@ -151,6 +162,9 @@ impl Table {
             for row in 0..bucket.len() {
                 if since.is_some_and(|since| bucket.step(row) < since) {
                     continue;
+                }
+                if is_checked {
+                    self.check_row(bucket, row).map_err(Stop::Row)?;
                 }
                 bucket.append_row(row, &mut payload);
                 rows += 1;
@@ -164,6 +178,18 @@ impl Table {
             writer.block(Kind::Rows, &payload)?;
         }
         Ok(rows)
+    }
+}
+
+/// Why a table was not written to its end.
+enum Stop {
+    Io(io::Error),
+    Row(Error),
+}
+
+impl From<io::Error> for Stop {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
     }
 }
 
