@@ -445,6 +445,13 @@ class Table:
 
         `config_json` replaces the stored configuration; what shapes a row must stay.
         """
+    @staticmethod
+    def load_weights(paths: SupportsGetItem[int, str | PathLike[str]], config_json: str, learning_rate: SupportsFloat | SupportsIndex) -> Table:
+        """
+        A table of `config_json` with the weights of a save; its optimizer starts anew and may be another.
+
+        `learning_rate` is the one that training starts with.
+        """
     def locate_batch(self, /, batch: Batch, group: SupportsIndex) -> Located:
         """
         Finds the rows of a group of `batch` for training, and makes those that are admitted, without reading.

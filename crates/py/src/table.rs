@@ -244,6 +244,24 @@ impl Table {
         .map_err(|error| errors::table(py, &error))
     }
 
+    /// A table of `config_json` with the weights of a save; its optimizer starts anew and may be another.
+    ///
+    /// `learning_rate` is the one that training starts with.
+    #[staticmethod]
+    fn load_weights(
+        py: Python<'_>,
+        paths: Vec<PathBuf>,
+        config_json: &str,
+        learning_rate: f32,
+    ) -> PyResult<Self> {
+        py.detach(|| {
+            let config = TableConfig::from_json(config_json)?;
+            clickmill_table::Table::load_weights(&paths, config, learning_rate)
+        })
+        .map(Self::wrap)
+        .map_err(|error| errors::table(py, &error))
+    }
+
     /// `DivergedError` that names the first row with a NaN or an infinite number in it.
     fn check_finite(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.lock().check_finite())

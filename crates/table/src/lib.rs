@@ -11,6 +11,7 @@
 
 mod adam;
 mod admission;
+mod adopt;
 mod apply;
 mod bucket;
 pub mod config;

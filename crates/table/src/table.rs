@@ -234,7 +234,7 @@ impl Table {
         self.done.min(self.history.len())
     }
 
-    fn read_stale(&self, bucket: &Bucket, row: u32, weights: &mut [f32]) {
+    pub(crate) fn read_stale(&self, bucket: &Bucket, row: u32, weights: &mut [f32]) {
         let floats = &bucket.floats(row)[self.layout.statistics_len..];
         let (state, stored) = floats.split_at(self.layout.state_len);
         weights.copy_from_slice(stored);

@@ -87,7 +87,7 @@ class RunnerConfig(Section):
     init_model_path: str = ""
     """Checkpoint that a new run starts from: parameters, rows and optimizer state. Empty: a new model."""
     init_pretraining_model_path: str = ""
-    """Checkpoint of which only what fits is taken: parameters without optimizer state, and rows."""
+    """Checkpoint of which the weights that fit are taken, dense and of rows; optimizers start anew."""
     finetuning_aspect_varnames: Texts = ()
     """Parameters, modules or tables to take from `init_pretraining_model_path`. Empty: all that fit."""
     save_checkpoint_interval: Interval = -1

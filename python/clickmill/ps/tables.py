@@ -83,6 +83,11 @@ class TableSet:
         """
         self._tables[name] = _core.Table.load(list(files), None if as_stored else self._configs[name])
 
+    def load_weights(self, name: str, files: Sequence[Path]) -> None:
+        """Replace a table by one with the weights that were saved, trained by nobody yet."""
+        config, learning_rate = self._configs[name], self._learning_rates[name]
+        self._tables[name] = _core.Table.load_weights(list(files), config, learning_rate)
+
     def restart(self, step: int) -> tuple[str, ...]:
         """Empty the tables that start anew with each pass, `step` updates into the run; their names."""
         for name in self._restarting:

@@ -1,8 +1,8 @@
 """Starting a new run from the checkpoint of another.
 
-`init_model_path` takes all: dense parameters, the state of their optimizer, rows; model and tables must be
-the same. `init_pretraining_model_path` takes parameters alone, those that fit or those that are named, and
-leaves the rest as it was made. Rows come with the state of their optimizer in both.
+`init_model_path` takes all: dense parameters, rows, and the state of their optimizers; model and tables must
+be the same. `init_pretraining_model_path` takes weights alone, dense and of rows, those that fit or those
+that are named, and leaves the rest as it was made: the optimizers start anew, and may be others.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _take_parameters(origin: Checkpoint, state: RunState, wanted: tuple[str, ...
         raise ConfigError(f"nothing of `{origin.folder}` fits this run")
     model.load_state_dict({name: tensors[name] for name in fitting}, strict=False)
     for name in tables:
-        state.parts.tables.load(name, origin.table_files(name))
+        state.parts.tables.load_weights(name, origin.table_files(name))
     left = [name for name in (*own, *own_tables) if name not in fitting and name not in tables]
     logger.info(
         "run.pretrained path=%s taken=%d new=%s", origin.folder, len(fitting) + len(tables), ",".join(left)

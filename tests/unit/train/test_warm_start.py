@@ -64,6 +64,19 @@ def test_init_model_path_takes_the_optimizer_and_init_pretraining_does_not(origi
     assert steps == {"init_model_path": 32, "init_pretraining_model_path": 1}
 
 
+@pytest.mark.parametrize(
+    "optimizer", ["{class: Adam}", "{class: SGD}", "{class: RowWiseAdagrad, initial_accumulator: 0.1}"]
+)
+def test_rows_of_a_pretrained_model_start_with_a_new_optimizer(origin, optimizer):
+    """Those of the origin have seen 31 steps of lazy Adam."""
+    assert rows(origin).step == 31
+    options = (f"hyper_parameters.sparse_optimizer={optimizer}", *NEARLY_NO_STEP)
+    train(small_config(f"runner.0.init_pretraining_model_path={ORIGIN}", *options))
+    after = rows(Path("run/checkpoints/0"))
+    assert after.step == 1
+    assert after.rows() >= rows(origin).rows()
+
+
 def test_a_warm_started_run_is_resumed_exactly(origin):
     options = (
         f"runner.0.init_model_path={ORIGIN}",
