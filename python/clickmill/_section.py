@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 
 class Section(BaseModel):
@@ -61,7 +61,22 @@ def _words(value: Any) -> Any:
     )
 
 
+def _fit_float32(value: float) -> float:
+    if value and not FLOAT32_TINY <= abs(value) <= FLOAT32_MAX:
+        size = "large" if abs(value) > FLOAT32_MAX else "small"
+        raise ValueError(
+            f"is too {size} for a 32-bit float, which the core computes with: `{value:g}`; "
+            f"give a size from 1.2e-38 to 3.4e38"
+        )
+    return value
+
+
+FLOAT32_MAX = 3.4028234663852886e38
+FLOAT32_TINY = 1.1754943508222875e-38
+"""The smallest with all its digits."""
+
 _Number = BeforeValidator(_refuse_bool)
+_Float32 = AfterValidator(_fit_float32)
 
 Integer = Annotated[int, _Number]
 Count = Annotated[int, _Number, Field(ge=0)]
@@ -71,6 +86,8 @@ Interval = Annotated[int, _Number, Field(ge=-1)]
 Number = Annotated[float, _Number]
 NonNegativeNumber = Annotated[float, _Number, Field(ge=0.0)]
 PositiveNumber = Annotated[float, _Number, Field(gt=0.0)]
+NonNegativeFloat32 = Annotated[NonNegativeNumber, _Float32]
+PositiveFloat32 = Annotated[PositiveNumber, _Float32]
 Fraction = Annotated[float, _Number, Field(ge=0.0, le=1.0)]
 
 Texts = Annotated[tuple[str, ...], BeforeValidator(_one_or_many)]

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from clickmill._section import NonNegativeNumber, PositiveCount, Section
+from clickmill._section import NonNegativeFloat32, PositiveCount, Section
 from clickmill.config.optimizers import (
     Adam,
     DenseOptimizer,
@@ -30,7 +30,7 @@ class HyperParameters(Section):
     """Optimizer of the tables. Absent: the counterpart of `optimizer`, or RowWiseAdagrad."""
     tables: dict[str, TableOverrides] = Field(default={})
     """By name of the table: what differs from the rest."""
-    reg: NonNegativeNumber = 0.0
+    reg: NonNegativeFloat32 = 0.0
     """L2 on the dense weights and on the rows that a batch touches."""
     sparse_feature_number: PositiveCount | None = None
     """The classic fixed vocabulary: signs are taken modulo this number. Absent: tables grow."""

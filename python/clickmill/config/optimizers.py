@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from clickmill._section import Fraction, NonNegativeNumber, Number, PositiveNumber, Section
+from clickmill._section import Fraction, NonNegativeFloat32, Number, PositiveFloat32, Section
 
 Beta = Annotated[Fraction, Field(lt=1.0)]
 
@@ -17,7 +17,7 @@ Beta = Annotated[Fraction, Field(lt=1.0)]
 class Optimizer(Section):
     """What all optimizers share."""
 
-    learning_rate: PositiveNumber = 0.001
+    learning_rate: PositiveFloat32 = 0.001
     """Step size, before the schedule."""
     strategy: Literal["async", "sync", "half_async", "geo"] | None = None
     """Read for files of older systems; `distribute_strategy` of the runner decides."""
@@ -41,7 +41,7 @@ class Adam(Optimizer):
     """Decay of the first moment."""
     beta2: Beta = 0.999
     """Decay of the second moment."""
-    epsilon: PositiveNumber = 1e-8
+    epsilon: PositiveFloat32 = 1e-8
     """Added to the root of the second moment."""
     lazy_mode: bool = True
     """Tables: only touched rows decay. `false`: a row catches up on the steps that it missed."""
@@ -52,7 +52,7 @@ class AdamW(Adam):
 
     class_name: Literal["AdamW"] = Field(default="AdamW", alias="class")  # type: ignore[assignment]
     """Names the optimizer."""
-    weight_decay: NonNegativeNumber = 0.01
+    weight_decay: NonNegativeFloat32 = 0.01
     """Share of a weight that is taken off per step, times the learning rate."""
 
 
@@ -61,9 +61,9 @@ class Adagrad(Optimizer):
 
     class_name: Literal["Adagrad"] = Field(default="Adagrad", alias="class")
     """Names the optimizer."""
-    initial_accumulator: NonNegativeNumber = 0.0
+    initial_accumulator: NonNegativeFloat32 = 0.0
     """Start of the sum of squares."""
-    epsilon: PositiveNumber = 1e-10
+    epsilon: PositiveFloat32 = 1e-10
     """Added to the root of the sum of squares."""
 
 
@@ -72,9 +72,9 @@ class RowWiseAdagrad(Optimizer):
 
     class_name: Literal["RowWiseAdagrad"] = Field(default="RowWiseAdagrad", alias="class")
     """Names the optimizer."""
-    initial_accumulator: NonNegativeNumber = 0.0
+    initial_accumulator: NonNegativeFloat32 = 0.0
     """Start of the sum of squares."""
-    epsilon: PositiveNumber = 1e-10
+    epsilon: PositiveFloat32 = 1e-10
     """Added to the root of the sum of squares."""
 
 
@@ -85,7 +85,7 @@ class RMSProp(Optimizer):
     """Names the optimizer."""
     rho: Beta = 0.99
     """Decay of the mean of squares."""
-    epsilon: PositiveNumber = 1e-8
+    epsilon: PositiveFloat32 = 1e-8
     """Added to the root of the mean of squares."""
 
 
@@ -94,17 +94,17 @@ class FTRL(Optimizer):
 
     class_name: Literal["FTRL"] = Field(default="FTRL", alias="class")
     """Names the optimizer."""
-    learning_rate: PositiveNumber = 0.05
+    learning_rate: PositiveFloat32 = 0.05
     """Step size (alpha)."""
-    beta: NonNegativeNumber = 1.0
+    beta: NonNegativeFloat32 = 1.0
     """Added to the root of the sum of squares."""
-    l1: NonNegativeNumber = 0.0
+    l1: NonNegativeFloat32 = 0.0
     """Rows below it stay at exactly zero."""
-    l2: NonNegativeNumber = 0.0
+    l2: NonNegativeFloat32 = 0.0
     """Pull towards zero."""
     learning_rate_power: Annotated[Number, Field(ge=-1.0, le=0.0)] = -0.5
     """Exponent of the sum of squares; -0.5 is the root."""
-    initial_accumulator: NonNegativeNumber = 0.0
+    initial_accumulator: NonNegativeFloat32 = 0.0
     """Start of the sum of squares."""
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from clickmill._section import Count, Fraction, NonNegativeNumber, PositiveCount, Section
+from clickmill._section import Count, Fraction, NonNegativeFloat32, PositiveCount, Section
 from clickmill.config.optimizers import SparseOptimizer
 from clickmill.schema.models import BareKind, Init
 
@@ -43,13 +43,13 @@ AdmissionConfig = Annotated[
 class ShowClickEviction(Section):
     """Score of a row: show_coefficient * (show - click) + click_coefficient * click."""
 
-    show_coefficient: NonNegativeNumber = 0.1
+    show_coefficient: NonNegativeFloat32 = 0.1
     """Weight of a sight without a click."""
-    click_coefficient: NonNegativeNumber = 1.0
+    click_coefficient: NonNegativeFloat32 = 1.0
     """Weight of a click."""
     decay: Annotated[Fraction, Field(gt=0.0)] = 0.98
     """Sights and clicks are multiplied by it at each eviction."""
-    threshold: NonNegativeNumber = 0.8
+    threshold: NonNegativeFloat32 = 0.8
     """Rows with a lower score are dropped."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from clickmill.config.native import table_config
 from clickmill.config.optimizers import SGD, Adagrad, Adam, AdamW, RMSProp, SparseOptimizer
@@ -15,6 +15,7 @@ from clickmill.config.schedules import (
     PlateauSchedule,
     StepSchedule,
 )
+from clickmill.errors import ConfigError
 from clickmill.ps.tables import TableSet
 from clickmill.schema import TableSpec
 from clickmill.train.schedule import Constant, Cosine, Exponential, LinearWarmup, Plateau, Schedule, Step
@@ -70,8 +71,22 @@ def table_optimizer(
     if overrides is not None and overrides.optimizer is not None:
         return overrides.optimizer
     if hyper.sparse_optimizer is None and suggested is not None:
-        return _SPARSE.validate_python(dict(suggested))
+        return _suggested(name, suggested)
     return hyper.table_optimizer
+
+
+def _suggested(name: str, settings: Mapping[str, Any]) -> SparseOptimizer:
+    """What a model writes in its `tables`; nothing has looked at it before."""
+    try:
+        return _SPARSE.validate_python(dict(settings))
+    except ValidationError as error:
+        problems = "; ".join(
+            f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()
+        )
+        raise ConfigError(
+            f"the optimizer that the model wants for table `{name}` is not valid: {problems}",
+            hint="mend `tables` of the model, or set `sparse_optimizer`",
+        ) from error
 
 
 def make_tables(schema: Schema, hyper: HyperParameters, requests: Sequence[TableRequest]) -> TableSet:

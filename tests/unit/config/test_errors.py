@@ -97,6 +97,44 @@ def test_optimizer_refuses_keys_of_another(small: str, problems: Find) -> None:
     assert list(found) == ["hyper_parameters.optimizer.beta1"]
 
 
+@pytest.mark.parametrize("section", ["optimizer", "sparse_optimizer"])
+@pytest.mark.parametrize(
+    ("rate", "words"),
+    [
+        ("1e39", "too large for a 32-bit float, which the core computes with: `1e+39`; give a size from"),
+        ("1e-46", "too small for a 32-bit float"),
+        (".nan", "finite number"),
+        ("nan", "finite number"),
+        (".inf", "finite number"),
+        ("-0.1", "must be more than 0"),
+        ("0", "must be more than 0"),
+        ("fast", "must be a number"),
+    ],
+)
+def test_a_learning_rate_that_cannot_be_says_key_line_and_what_can(
+    small: str, problems: Find, section: str, rate: str, words: str
+) -> None:
+    text = f"{small}hyper_parameters:\n  {section}:\n    class: SGD\n    learning_rate: {rate}\n"
+    found = problems(text)[f"hyper_parameters.{section}.learning_rate"]
+    assert words in found.message
+    assert found.line == text.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("reg", "1e39"),
+        ("optimizer", "{class: Adam, epsilon: 1e-50}"),
+        ("optimizer", "{class: AdamW, weight_decay: 1e39}"),
+    ],
+)
+def test_other_numbers_of_the_core_are_32_bit_floats_too(
+    small: str, problems: Find, key: str, value: str
+) -> None:
+    (found,) = problems(f"{small}hyper_parameters:\n  {key}: {value}\n").values()
+    assert "32-bit float" in found.message
+
+
 def test_unknown_optimizer_suggests_the_nearest(small: str, problems: Find) -> None:
     found = problems(small + "hyper_parameters:\n  optimizer: {class: adma}\n")
     assert found["hyper_parameters.optimizer.class"].suggestion == "Adam"
