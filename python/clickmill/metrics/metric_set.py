@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 import numpy as np
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
     Keys = NDArray[np.uint64]
+
+logger = logging.getLogger(__name__)
 
 Task = Literal["binary", "regression"]
 
@@ -51,7 +55,8 @@ class MetricSet:
     `names`: what `compute` gives, in this order; none: all that cost no memory per sample. `thresholds`:
     uniform AUC buckets as in the seeds (4096) in place of the finer default. `window`: batches that
     `batch_auc` looks back. `derived`: numbers of the caller's own, made from those of `names` and given
-    after them. May be updated from several threads.
+    after them. `past_limit`: what becomes of a metric that keeps every score when they are more than `limit`:
+    `error` stops, `nan` goes on without it. May be updated from several threads.
     """
 
     def __init__(
@@ -62,6 +67,7 @@ class MetricSet:
         thresholds: int | None = None,
         window: int = 20,
         limit: int = DEFAULT_LIMIT,
+        past_limit: Literal["error", "nan"] = "error",
         group_weight: Literal["impressions", "clicks", "uniform"] = "impressions",
         derived: Callable[[Mapping[str, float]], Mapping[str, float]] | None = None,
     ) -> None:
@@ -72,6 +78,9 @@ class MetricSet:
                 raise ConfigError(f"metric `{name}` is not known for {task} labels; known: {base + extra}")
         self.task: Task = task
         self._derived = derived
+        self._past_limit = past_limit
+        self._given_up: set[str] = set()
+        """Parts that had too many scores to keep."""
         self._parts: dict[str, Any] = {}
         if task == "regression":
             self._parts["regression"] = RegressionMetrics()
@@ -104,10 +113,22 @@ class MetricSet:
             raise StateError("`gauc` needs a group key for each sample", hint="give the schema a group slot")
         scores, labels = np.ascontiguousarray(scores), np.ascontiguousarray(labels)
         for name, part in self._parts.items():
-            if name == "group":
-                part.update(groups, scores, labels, weights)
-            else:
-                part.update(scores, labels, weights)
+            if name in self._given_up:
+                continue
+            try:
+                if name == "group":
+                    part.update(groups, scores, labels, weights)
+                else:
+                    part.update(scores, labels, weights)
+            except StateError as error:
+                if self._past_limit == "error":
+                    raise
+                self._give_up(name, error)
+
+    def _give_up(self, name: str, reason: StateError) -> None:
+        logger.warning("a metric is left out: %s", reason)
+        self._given_up.add(name)
+        self._parts[name].reset()
 
     def update_parts(
         self,
@@ -131,9 +152,10 @@ class MetricSet:
         if "batch_auc" in self.names:
             values["batch_auc"] = self._parts["binary"].batch_auc()
         if "exact" in self._parts:
-            values["exact_auc"] = self._parts["exact"].auc()
+            values["exact_auc"] = math.nan if "exact" in self._given_up else self._parts["exact"].auc()
         if "group" in self._parts:
-            values["gauc"] = self._parts["group"].report()["gauc"]
+            is_left_out = "group" in self._given_up
+            values["gauc"] = math.nan if is_left_out else self._parts["group"].report()["gauc"]
         return values
 
     def auc(self) -> float:
@@ -148,11 +170,14 @@ class MetricSet:
         """Add what `other` has counted, another thread or another trainer."""
         if self._parts.keys() != other._parts.keys():
             raise StateError(f"cannot merge metrics {other.names} into {self.names}")
+        self._given_up |= other._given_up
         for name, part in self._parts.items():
-            part.merge(other._parts[name])
+            if name not in self._given_up:
+                part.merge(other._parts[name])
 
     def reset(self) -> None:
         """Forget everything."""
+        self._given_up.clear()
         for part in self._parts.values():
             part.reset()
 

@@ -12,7 +12,7 @@ from clickmill.store import durable
 from clickmill.train.assembly import build_parts, load_dense, load_tables
 from clickmill.train.checkpoint import open_checkpoint
 from clickmill.train.evaluation import Member, score_batches
-from clickmill.train.measures import metrics_for
+from clickmill.train.measures import scoring_metrics
 from clickmill.train.run import Run, _prepare_process
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def evaluate(
         metrics.update(scores, batch.labels[:, 0], batch.weights, batch.group_keys)
 
     scorer = _Scorer(config, runner, phase, folders, dataset)
-    metrics = metrics_for(scorer.parts.model, schema=scorer.parts.schema, is_exact=True)
+    metrics = scoring_metrics(scorer.parts.model, scorer.parts.schema, is_exact=True)
     num_samples = scorer.score(take)
     return {"checkpoint": scorer.name, "samples": num_samples, **metrics.compute()}
 

@@ -14,20 +14,27 @@ if TYPE_CHECKING:
     from clickmill.nn import Model
 
 
-def metrics_for(model: Model, *, schema: Schema | None = None, is_exact: bool = False) -> MetricSet:
-    """Metrics that fit the model's task, and what the model derives from them.
+def training_metrics(model: Model) -> MetricSet:
+    """Metrics of a pass over the training samples: those whose memory does not grow with them."""
+    if model.task == "regression":
+        return MetricSet(task="regression", derived=model.derived_metrics)
+    return MetricSet(derived=model.derived_metrics)
 
-    `is_exact` adds those that keep every score: the exact AUC, and GAUC where the schema has a group slot.
+
+def scoring_metrics(model: Model, schema: Schema, *, is_exact: bool = False) -> MetricSet:
+    """Metrics of samples that are only scored: nothing changes while they are, so no metric looks back.
+
+    GAUC is among them where the schema has a group slot; `is_exact` adds the exact AUC. Both keep every
+    score, and are NaN where there are too many of them.
     """
     if model.task == "regression":
         return MetricSet(task="regression", derived=model.derived_metrics)
-    if not is_exact:
-        return MetricSet(derived=model.derived_metrics)
-    names = [*BINARY_METRICS, "exact_auc"]
-    names.remove("batch_auc")
-    if schema is not None and _has_group(schema):
+    names = [name for name in BINARY_METRICS if name != "batch_auc"]
+    if is_exact:
+        names.append("exact_auc")
+    if _has_group(schema):
         names.append("gauc")
-    return MetricSet(names, derived=model.derived_metrics)
+    return MetricSet(names, derived=model.derived_metrics, past_limit="nan")
 
 
 def main_metric(metrics: MetricSet) -> str:

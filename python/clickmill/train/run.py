@@ -25,7 +25,7 @@ from clickmill.train.assembly import build_parts, model_source, plan_schema
 from clickmill.train.checkpoint import read_manifest
 from clickmill.train.evaluation import Member, score_batches
 from clickmill.train.journal import Journal
-from clickmill.train.measures import main_metric, metrics_for
+from clickmill.train.measures import main_metric, scoring_metrics, training_metrics
 from clickmill.train.observer import Observer, RunStart, Saved
 from clickmill.train.observers import JournalObserver, LogObserver, TensorBoardObserver
 from clickmill.train.replica import Replicas
@@ -145,7 +145,7 @@ class Run:
             dense_optimizer_json(hyper.optimizer, hyper.reg),
             [array.size for array in self.replicas.arrays],
         )
-        metrics = metrics_for(self.parts.model)
+        metrics = training_metrics(self.parts.model)
         plan = self._make_plan(metrics)
         keep_bytes = 0 if checkpoint is None else checkpoint.read_json("trainer.json")["journal_bytes"]
         journal = Journal(self.folder, keep_bytes=keep_bytes)
@@ -186,9 +186,14 @@ class Run:
         runner = self.runner
         schedule = getattr(runner.learning_rate_schedule, "metric", None)
         stopping = None if runner.early_stopping is None else runner.early_stopping.metric
+        measured = scoring_metrics(self.parts.model, self.parts.schema) if self.has_validation else metrics
         for name in (schedule, stopping):
-            if name is not None and name not in metrics.names:
-                raise ConfigError(f"there is no metric `{name}`; this model has: {', '.join(metrics.names)}")
+            if name is not None and name not in measured.names:
+                known = ", ".join(measured.names)
+                where = (
+                    "validation" if self.has_validation else "training, for there are no validation samples"
+                )
+                raise ConfigError(f"there is no metric `{name}` of {where}; there are: {known}")
         # `best` of the keep policy goes by what stops the run, or changes its rate, where either is named.
         self._best_metric = stopping or schedule or main_metric(metrics)
         return Plan(
@@ -311,7 +316,7 @@ class Run:
         with self._checked_for_divergence():
             for name in self.parts.tables:
                 self.parts.tables[name].check_finite()
-        metrics = metrics_for(self.parts.model)
+        metrics = scoring_metrics(self.parts.model, self.parts.schema)
         try:
             score_batches(
                 [Member(self.replicas.model, self.parts.tables)],

@@ -109,6 +109,28 @@ def test_the_core_refuses_a_strided_array_rather_than_copy_it() -> None:
         BinaryMetrics().update(np.zeros(4, np.float32)[::2], np.zeros(2, np.float32))
 
 
+@pytest.mark.parametrize("name", ["exact_auc", "gauc"])
+def test_past_its_limit_a_metric_that_keeps_scores_stops_or_is_left_out(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    scores, labels, groups = batch(1)[0], batch(1)[1], np.zeros(len(batch(1)[0]), np.uint64)
+    strict = MetricSet(["auc", name], limit=len(scores))
+    strict.update(scores, labels, None, groups)
+    with pytest.raises(StateError, match="its limit is"):
+        strict.update(scores, labels, None, groups)
+    lenient = MetricSet(["auc", name], limit=len(scores), past_limit="nan")
+    lenient.update(scores, labels, None, groups)
+    assert not np.isnan(lenient.compute()[name])
+    for _ in range(2):
+        lenient.update(scores, labels, None, groups)
+    assert np.isnan(lenient.compute()[name])
+    assert lenient.count == 3 * len(scores)
+    assert caplog.text.count("a metric is left out") == 1
+    lenient.reset()
+    lenient.update(scores, labels, None, groups)
+    assert not np.isnan(lenient.compute()[name])
+
+
 def test_gauc_without_groups_says_what_is_missing() -> None:
     with pytest.raises(StateError, match="group key") as caught:
         MetricSet(["gauc"]).update(*batch(1)[:2])

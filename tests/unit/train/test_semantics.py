@@ -9,6 +9,7 @@ import pytest
 import torch
 from tests.unit.train.reference import Reference, assert_close, config_of, trained, write_log
 
+from clickmill.errors import ConfigError
 from clickmill.train.api import evaluate, infer, train
 from clickmill.train.journal import read_journal
 from clickmill.train.schedule import Cosine, Exponential, LinearWarmup, Step
@@ -180,6 +181,37 @@ def test_gauc_is_the_mean_over_the_groups_of_the_schema():
             total += impressions * roc_auc_score(labels[mine], scores[mine], sample_weight=weights[mine])
             counted += impressions
     assert result["gauc"] == pytest.approx(total / counted, abs=1e-6)
+
+
+def test_validation_tells_gauc_and_nothing_that_looks_back_over_batches():
+    config = config_of("dataset.0.validation={data_path: test.txt}", "runner.0.epochs=2")
+    (summary,) = train(config)
+    result = evaluate(config)
+    assert summary["validation"]["gauc"] == result["gauc"]
+    assert "batch_auc" not in summary["validation"]
+    assert "batch_auc" in summary["train"]
+    # Training scores are not kept, however many there are.
+    assert "gauc" not in summary["train"]
+
+
+def test_a_run_can_be_stopped_by_the_gauc_of_its_validation():
+    stopping = "runner.0.early_stopping={metric: gauc, patience: 0, min_delta: 0.9}"
+    config = config_of("dataset.0.validation={data_path: test.txt}", "runner.0.epochs=5", stopping)
+    (summary,) = train(config)
+    assert summary["step"] == 2 * 20
+
+
+@pytest.mark.parametrize(
+    ("metric", "validation", "words"),
+    [
+        ("batch_auc", "{data_path: test.txt}", r"no metric `batch_auc` of validation; there are: .*gauc"),
+        ("gauc", "null", r"no metric `gauc` of training, for there are no validation samples"),
+    ],
+)
+def test_a_metric_that_is_not_measured_cannot_stop_a_run(metric, validation, words):
+    stopping = f"runner.0.early_stopping={{metric: {metric}}}"
+    with pytest.raises(ConfigError, match=words):
+        train(config_of(f"dataset.0.validation={validation}", stopping))
 
 
 def test_rows_that_no_batch_touches_stay_as_they_were():
