@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import logging
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from clickmill.errors import ConfigError, DataError
 from clickmill.store import durable
-from clickmill.train.assembly import build_parts, load_dense, load_tables
-from clickmill.train.checkpoint import open_checkpoint
-from clickmill.train.evaluation import Member, score_batches
 from clickmill.train.measures import scoring_metrics
-from clickmill.train.run import Run, _prepare_process
+from clickmill.train.run import Run
+from clickmill.train.scorer import Scorer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,11 +17,8 @@ if TYPE_CHECKING:
     from clickmill._core import Batch
     from clickmill.config import Config, PhaseConfig, RunnerConfig
     from clickmill.metrics import MetricSet
-    from clickmill.train.assembly import Parts
     from clickmill.train.evaluation import Scores
     from clickmill.train.observer import Observer
-
-logger = logging.getLogger("clickmill.train")
 
 
 def train(
@@ -62,7 +55,7 @@ def evaluate(
         assert metrics is not None
         metrics.update(scores, batch.labels[:, 0], batch.weights, batch.group_keys)
 
-    scorer = _Scorer(config, runner, phase, folders, dataset)
+    scorer = Scorer(config, runner, phase, folders, dataset)
     metrics = scoring_metrics(scorer.parts.model, scorer.parts.schema, is_exact=True)
     num_samples = scorer.score(take)
     return {"checkpoint": scorer.name, "samples": num_samples, **metrics.compute()}
@@ -77,90 +70,18 @@ def infer(
     """
     runner, phase = _only_phase(config)
     folders = checkpoints or [_newest(config, runner, phase)]
-    return _write_all(_Scorer(config, runner, phase, folders, dataset), out)
-
-
-class _Scorer:
-    """One checkpoint or several, put together to score a data set."""
-
-    def __init__(
-        self,
-        config: Config,
-        runner: RunnerConfig,
-        phase: PhaseConfig,
-        folders: Sequence[Path],
-        dataset: str | None,
-    ) -> None:
-        _prepare_process(phase.thread_num)
-        self.name = ", ".join(str(folder) for folder in folders)
-        dataset = dataset or runner.evaluate_dataset_name
-        if dataset is not None:
-            phase = phase.model_copy(update={"dataset_name": config.dataset_named(dataset).name})
-        self._is_named = dataset is not None
-        self._phase = phase
-        self._precision = runner.precision
-        found = []
-        for folder in folders:
-            checkpoint = open_checkpoint(folder)
-            parts = build_parts(config, runner, phase, checkpoint=checkpoint)
-            load_dense(parts.model, folder)
-            load_tables(parts.tables, checkpoint, as_stored=True)
-            found.append(parts)
-        self.parts = found[0]
-        self._members = [Member(parts.model, parts.tables) for parts in found]
-        for folder, parts in zip(folders, found, strict=True):
-            if _slots(parts) != _slots(self.parts):
-                raise ConfigError(
-                    f"`{folder}` and `{folders[0]}` were trained with different slots",
-                    hint="only checkpoints of one schema can score together",
-                )
-
-    def score(self, take: Callable[[Batch, Scores], None]) -> int:
-        """Score all samples and return how many there were."""
-        parts = self.parts
-        source = None if self._is_named else parts.data.open_validation(parts.schema)
-        if source is None:
-            source = parts.data.open_in_order(parts.schema)
-            if not self._is_named:
-                logger.warning(
-                    "data set `%s` has no validation samples: what is scored was trained on",
-                    self._phase.dataset_name,
-                )
-        num_samples = 0
-
-        def count(batch: Batch, scores: Scores) -> None:
-            nonlocal num_samples
-            num_samples += batch.num_rows
-            take(batch, scores)
-
-        try:
-            score_batches(
-                self._members,
-                parts.feeds,
-                source.next,
-                count,
-                num_workers=self._phase.thread_num,
-                precision=self._precision,
-            )
-        finally:
-            source.close()
-        return num_samples
-
-
-def _slots(parts: Parts) -> tuple[object, object]:
-    """What a batch means to the parts; initial rows may differ, as they do from seed to seed."""
-    return json.loads(parts.schema.to_json())["slots"], [(feed.table, feed.dim) for feed in parts.feeds]
+    return _write_all(Scorer(config, runner, phase, folders, dataset), out)
 
 
 def _infer_phase(config: Config, runner: RunnerConfig, phase: PhaseConfig) -> dict[str, Any]:
     out = Path(runner.runner_result_dump_path or f"runs/{runner.name}/scores.txt")
     if not runner.init_model_path:
         raise ConfigError(f"runner `{runner.name}`: class `infer` needs `init_model_path`, a checkpoint")
-    scorer = _Scorer(config, runner, phase, [Path(runner.init_model_path)], phase.dataset_name)
+    scorer = Scorer(config, runner, phase, [Path(runner.init_model_path)], phase.dataset_name)
     return _write_all(scorer, out)
 
 
-def _write_all(scorer: _Scorer, out: Path) -> dict[str, Any]:
+def _write_all(scorer: Scorer, out: Path) -> dict[str, Any]:
     with durable.new_file(out) as file:
         num_samples = scorer.score(lambda _batch, scores: _write_scores(file, scores))
     return {"checkpoint": scorer.name, "samples": num_samples, "scores": str(out)}

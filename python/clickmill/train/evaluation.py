@@ -11,7 +11,7 @@ from clickmill.train.features import Part, build_features, read_rows
 from clickmill.train.turns import run_in_turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     import numpy as np
     from numpy.typing import NDArray
@@ -25,31 +25,24 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Member:
-    """A trained model; several of them score together."""
-
-    model: Model
-    tables: TableSet
-
-
-@dataclass(frozen=True)
 class _Pulled:
     batch: Batch
-    lookups: list[list[Lookup]]
-    """Of each member."""
+    lookups: list[Lookup]
 
 
 class _ScoreStages:
     def __init__(
         self,
-        members: Sequence[Member],
+        model: Model,
+        tables: TableSet,
         feeds: tuple[Feed, ...],
         *,
         precision: str,
         next_batch: Callable[[], Batch | None],
         take: Callable[[Batch, Scores], None],
     ) -> None:
-        self._members = members
+        self._model = model
+        self._tables = tables
         self._feeds = feeds
         self._precision = precision
         self._next_batch = next_batch
@@ -60,23 +53,17 @@ class _ScoreStages:
         batch = self._next_batch()
         if batch is None:
             return None
-        lookups = [read_rows(batch, member.tables, self._feeds) for member in self._members]
-        return _Pulled(batch, lookups)
+        return _Pulled(batch, read_rows(batch, self._tables, self._feeds))
 
     def compute(self, worker: int, pulled: _Pulled) -> Scores:
         del worker
-        scores = [
-            self._score(member.model, pulled.batch, lookups)
-            for member, lookups in zip(self._members, pulled.lookups, strict=True)
-        ]
-        mean: Scores = torch.stack(scores).mean(dim=0).numpy()
-        return mean
-
-    def _score(self, model: Model, batch: Batch, lookups: list[Lookup]) -> torch.Tensor:
-        features, _ = build_features(batch, lookups, self._feeds, Part(0, batch.num_rows), train=False)
+        batch = pulled.batch
+        part = Part(0, batch.num_rows)
+        features, _ = build_features(batch, pulled.lookups, self._feeds, part, train=False)
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16, enabled=self._precision == "bf16"):
-            logit_B = model(features)
-        return model.predict(logit_B.detach().float())
+            logit_B = self._model(features)
+        scores: Scores = self._model.predict(logit_B.detach().float()).numpy()
+        return scores
 
     def commit(self, worker: int, pulled: _Pulled, computed: Scores) -> None:
         del worker
@@ -84,7 +71,8 @@ class _ScoreStages:
 
 
 def score_batches(
-    members: Sequence[Member],
+    model: Model,
+    tables: TableSet,
     feeds: tuple[Feed, ...],
     next_batch: Callable[[], Batch | None],
     take: Callable[[Batch, Scores], None],
@@ -94,18 +82,15 @@ def score_batches(
 ) -> None:
     """Score every batch of `next_batch` and hand it to `take`, in order; nothing is trained.
 
-    The score of a sample is the mean over the members. The workers share the models: without training
-    nothing writes to them.
+    The workers share the model: without training nothing writes to it.
     """
-    were_training = [member.model.training for member in members]
-    for member in members:
-        member.model.eval()
+    was_training = model.training
+    model.eval()
     try:
         run_in_turns(
-            _ScoreStages(members, feeds, precision=precision, next_batch=next_batch, take=take),
+            _ScoreStages(model, tables, feeds, precision=precision, next_batch=next_batch, take=take),
             num_workers,
             name="score",
         )
     finally:
-        for member, was_training in zip(members, were_training, strict=True):
-            member.model.train(was_training)
+        model.train(was_training)

@@ -23,7 +23,7 @@ from clickmill.store.lock import only_writer
 from clickmill.train.archive import Archive, open_newest
 from clickmill.train.assembly import build_parts, model_source, plan_schema
 from clickmill.train.checkpoint import read_manifest
-from clickmill.train.evaluation import Member, score_batches
+from clickmill.train.evaluation import score_batches
 from clickmill.train.journal import Journal
 from clickmill.train.measures import main_metric, scoring_metrics, training_metrics
 from clickmill.train.observer import Observer, RunStart, Saved
@@ -70,7 +70,7 @@ class Run:
 
     def train(self, *, resume: bool = False) -> dict[str, Any]:
         """Train and return a summary; with `resume` go on from the newest checkpoint of this run."""
-        _prepare_process(self.phase.thread_num)
+        prepare_process(self.phase.thread_num)
         with contextlib.ExitStack() as stack:
             for folder in self._folders():
                 stack.enter_context(only_writer(folder))
@@ -319,7 +319,8 @@ class Run:
         metrics = scoring_metrics(self.parts.model, self.parts.schema)
         try:
             score_batches(
-                [Member(self.replicas.model, self.parts.tables)],
+                self.replicas.model,
+                self.parts.tables,
                 self.parts.feeds,
                 source.next,
                 lambda batch, scores: metrics.update(
@@ -402,7 +403,7 @@ def _evaluated_data(config: Config, runner: RunnerConfig) -> DataSet | None:
     return None if name is None else DataSet(config.dataset_named(name), Path())
 
 
-def _prepare_process(num_workers: int) -> None:
+def prepare_process(num_workers: int) -> None:
     """One intra-op thread for each worker, and activations that stay mapped."""
     _core.keep_freed_memory()
     torch.set_num_threads(1)

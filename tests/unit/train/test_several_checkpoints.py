@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from tests.unit.train.conftest import small_config
 
-from clickmill.errors import ConfigError
+from clickmill.errors import ConfigError, DataError
 from clickmill.train.api import evaluate, infer, train
+from clickmill.train.scorer import Scorer
+
+if TYPE_CHECKING:
+    from clickmill.train.assembly import Parts
+    from clickmill.train.checkpoint import Checkpoint
 
 pytestmark = pytest.mark.usefixtures("workplace")
 
@@ -27,6 +34,41 @@ def test_the_score_is_the_mean_over_passes_and_seeds():
     single = [scores(checkpoint) for checkpoint in checkpoints]
     assert not np.allclose(single[0], single[2])
     assert np.allclose(scores(*checkpoints), np.mean(single, axis=0), atol=1e-6)
+
+
+def test_checkpoints_are_not_in_memory_together(monkeypatch):
+    """So many tables as one checkpoint has, however many score."""
+    (summary,) = train(small_config("runner.0.epochs=1"))
+    alive: list[weakref.ref[Parts]] = []
+
+    def load(scorer: Scorer, checkpoint: Checkpoint) -> Parts:
+        assert not [each for each in alive if each() is not None]
+        parts = loads(scorer, checkpoint)
+        alive.append(weakref.ref(parts))
+        return parts
+
+    loads = Scorer._load
+    monkeypatch.setattr(Scorer, "_load", load)
+    evaluate(small_config(), checkpoints=[Path(summary["checkpoint"])] * 3)
+    assert len(alive) == 3
+
+
+def test_data_that_changes_between_checkpoints_is_an_error(monkeypatch):
+    (summary,) = train(small_config("runner.0.epochs=1"))
+    lines = Path("test.tsv").read_text().splitlines(keepends=True)
+    Path("other.tsv").write_text("".join(lines))
+    loads = Scorer._load
+    lengths = iter([len(lines), 400])
+
+    def load(scorer: Scorer, checkpoint: Checkpoint) -> Parts:
+        Path("other.tsv").write_text("".join(lines[: next(lengths)]))
+        return loads(scorer, checkpoint)
+
+    monkeypatch.setattr(Scorer, "_load", load)
+    config = small_config("dataset.0.validation.data_path=other.tsv")
+    with pytest.raises(DataError, match="not those that the checkpoint before has scored"):
+        infer(config, Path("scores.txt"), checkpoints=[Path(summary["checkpoint"])] * 2)
+    assert not Path("scores.txt").exists()
 
 
 def test_one_checkpoint_twice_is_that_checkpoint():
