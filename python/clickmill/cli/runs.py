@@ -69,7 +69,8 @@ def evaluate(
     """Score samples with a trained model and print the metrics.
 
     Without `--dataset` and `--data`: what the run validates with, the validation samples of its data set or
-    the data set that `evaluate_dataset_name` names.
+    the data set that `evaluate_dataset_name` names. Without `--checkpoint`: the newest one of the run. A
+    runner of class `infer` names both, by its phase and by `init_model_path`.
 
     \b
     Example:

@@ -45,17 +45,16 @@ def evaluate(
 ) -> dict[str, Any]:
     """Metrics on a data set, by default what the run validates with, of the newest checkpoint or those named.
 
-    Several checkpoints score together: what counts is the mean of their scores.
+    A runner of class `infer` names both: its `init_model_path` and the data set of its phase. Several
+    checkpoints score together: what counts is the mean of their scores.
     """
-    runner, phase = _only_phase(config)
     metrics: MetricSet | None = None
-    folders = checkpoints or [_newest(config, runner, phase)]
 
     def take(batch: Batch, scores: Scores) -> None:
         assert metrics is not None
         metrics.update(scores, batch.labels[:, 0], batch.weights, batch.group_keys)
 
-    scorer = Scorer(config, runner, phase, folders, dataset)
+    scorer = _scorer(config, checkpoints, dataset)
     metrics = scoring_metrics(scorer.parts.model, scorer.parts.schema, is_exact=True)
     num_samples = scorer.score(take)
     return {"checkpoint": scorer.name, "samples": num_samples, **metrics.compute()}
@@ -68,17 +67,12 @@ def infer(
 
     Several checkpoints score together, as in `evaluate`.
     """
-    runner, phase = _only_phase(config)
-    folders = checkpoints or [_newest(config, runner, phase)]
-    return _write_all(Scorer(config, runner, phase, folders, dataset), out)
+    return _write_all(_scorer(config, checkpoints, dataset), out)
 
 
 def _infer_phase(config: Config, runner: RunnerConfig, phase: PhaseConfig) -> dict[str, Any]:
     out = Path(runner.runner_result_dump_path or f"runs/{runner.name}/scores.txt")
-    if not runner.init_model_path:
-        raise ConfigError(f"runner `{runner.name}`: class `infer` needs `init_model_path`, a checkpoint")
-    scorer = Scorer(config, runner, phase, [Path(runner.init_model_path)], phase.dataset_name)
-    return _write_all(scorer, out)
+    return _write_all(Scorer(config, runner, phase, [_named(runner)], phase.dataset_name), out)
 
 
 def _write_all(scorer: Scorer, out: Path) -> dict[str, Any]:
@@ -91,9 +85,25 @@ def _write_scores(file: IO[bytes], scores: Scores) -> None:
     file.write("".join(f"{score:.9g}\n" for score in scores.tolist()).encode())
 
 
-def _only_phase(config: Config) -> tuple[RunnerConfig, PhaseConfig]:
+def _scorer(config: Config, checkpoints: Sequence[Path], dataset: str | None) -> Scorer:
+    """What the first phase of the first runner would score, with what it would score it."""
     runner = config.runners()[0]
-    return runner, config.phases_of(runner)[0]
+    phase = config.phases_of(runner)[0]
+    if runner.class_name == "infer":
+        folders = checkpoints or [_named(runner)]
+        dataset = dataset or runner.evaluate_dataset_name or phase.dataset_name
+    else:
+        folders = checkpoints or [_newest(config, runner, phase)]
+    return Scorer(config, runner, phase, folders, dataset)
+
+
+def _named(runner: RunnerConfig) -> Path:
+    if not runner.init_model_path:
+        raise ConfigError(
+            f"runner `{runner.name}`: class `infer` needs `init_model_path`, a checkpoint",
+            hint="name one there, or with `--checkpoint` of `clickmill evaluate` and `clickmill infer`",
+        )
+    return Path(runner.init_model_path)
 
 
 def _newest(config: Config, runner: RunnerConfig, phase: PhaseConfig) -> Path:
