@@ -35,12 +35,13 @@ def check(
       clickmill config check -m config.yaml --set runner.0.epochs=2 --files
     """
     from clickmill.config import load_config
+    from clickmill.config.checks import run_problems
     from clickmill.errors import ConfigError
 
     config = load_config(model, overrides=overrides or ())
-    missing = missing_files(config) if files else []
-    if missing:
-        raise ConfigError.of(missing)
+    problems = run_problems(config) + (missing_files(config) if files else [])
+    if problems:
+        raise ConfigError.of(problems)
     if json:
         print_json({"file": config.file, "ok": True, "notes": [note.to_dict() for note in config.notes]})
     else:
@@ -78,20 +79,19 @@ def missing_files(config: Config) -> list[Problem]:
     from pathlib import Path
 
     from clickmill.data.files import find_files
-    from clickmill.errors import DataError, Problem
+    from clickmill.errors import DataError
 
     problems = []
     for index, phase in enumerate(config.phase):
         if phase.builtin is None and not Path(phase.model).is_file():
-            problems.append(
-                Problem(f"there is no file `{phase.model}`", config.file, key=f"phase.{index}.model")
-            )
+            message = f"there is no file `{phase.model}`"
+            problems.append(config.problem(message, ("phase", index, "model")))
     for index, dataset in enumerate(config.dataset):
         try:
             find_files(dataset.data_path, Path())
         except DataError as error:
-            problems.append(Problem(str(error), config.file, key=f"dataset.{index}.data_path"))
+            problems.append(config.problem(str(error), ("dataset", index, "data_path")))
         if dataset.data_converter and not Path(dataset.data_converter).is_file():
             message = f"there is no file `{dataset.data_converter}`"
-            problems.append(Problem(message, config.file, key=f"dataset.{index}.data_converter"))
+            problems.append(config.problem(message, ("dataset", index, "data_converter")))
     return problems

@@ -1,6 +1,7 @@
 """Checks across sections: names that must exist, and combinations that cannot run.
 
-They look at the plain values, so that they are reported together with everything else that is wrong.
+`cross_check` looks at the plain values, so that its problems are reported together with everything else that
+is wrong. `run_problems` looks at what `mode` would run: a file may hold runners for other machines.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from clickmill.config.translate import listed, nearest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from clickmill.config.config import Config
     from clickmill.errors import Problem
 
 _CLUSTER = ("local_cluster_train", "cluster_train")
@@ -25,6 +27,21 @@ def cross_check(document: Document) -> list[Problem]:
         return []
     checks = (_names_are_unique, _modes, _runner_references, _phases, _clusters)
     return [problem for check in checks for problem in check(document)]
+
+
+def run_problems(config: Config) -> list[Problem]:
+    """Why the runners that `mode` names cannot run here, all of them; empty where they can."""
+    problems = []
+    for index, runner in enumerate(config.runner):
+        if runner.name not in config.mode:
+            continue
+        if runner.is_cluster:
+            message = f"`{runner.class_name}` runs on a cluster; `train` trains on this machine"
+            problems.append(config.problem(message, ("runner", index, "class")))
+        if runner.class_name == "infer" and not runner.init_model_path:
+            message = "`infer` needs `init_model_path`, a checkpoint"
+            problems.append(config.problem(message, ("runner", index, "class")))
+    return problems
 
 
 def _items(document: Document, section: str) -> list[tuple[KeyPath, dict[str, Any]]]:

@@ -8,6 +8,7 @@ from pydantic import Field, PrivateAttr
 
 from clickmill._section import Section, Texts
 from clickmill.config.dataset import DatasetConfig
+from clickmill.config.document import Document, KeyPath, Place, dotted
 from clickmill.config.hyper import HyperParameters
 from clickmill.config.phase import PhaseConfig
 from clickmill.config.runner import RunnerConfig
@@ -34,6 +35,7 @@ class Config(Section):
 
     _file: str = PrivateAttr(default="")
     _notes: tuple[Problem, ...] = PrivateAttr(default=())
+    _document: Document | None = PrivateAttr(default=None)
 
     @property
     def file(self) -> str:
@@ -44,6 +46,18 @@ class Config(Section):
     def notes(self) -> tuple[Problem, ...]:
         """What is allowed but looks like a mistake."""
         return self._notes
+
+    def problem(self, message: str, path: KeyPath) -> Problem:
+        """A problem with the value at `path`, with the line in which it stands, for what is found later."""
+        place = Place(self.file) if self._document is None else self._document.value_place(path)
+        return place.problem(message, key=dotted(path))
+
+    def placed(self, error: ConfigError) -> ConfigError:
+        """The same error with the lines of the keys that its problems name; `error` where it names none."""
+        if self._document is None or not error.problems:
+            return error
+        found = [self.problem(each.message, tuple((each.key or "").split("."))) for each in error.problems]
+        return ConfigError.of(found, hint=error.hint)
 
     def runners(self) -> tuple[RunnerConfig, ...]:
         """Runners that `mode` names, in its order."""

@@ -74,7 +74,7 @@ def _check(document: Document, overrides: Sequence[str]) -> Config:
     notes = notes_of(document, config)
     for note in notes:
         logger.warning("%s", note)
-    config._file, config._notes = document.file, notes
+    config._file, config._notes, config._document = document.file, notes, document
     return config
 
 

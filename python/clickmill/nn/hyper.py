@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clickmill.errors import ConfigError
+from clickmill.errors import ConfigError, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,4 +72,5 @@ def _is_integer(value: object) -> bool:
 
 
 def _wrong(name: str, value: object, allowed: str, *, hint: str | None = None) -> ConfigError:
-    return ConfigError(f"hyper_parameters.{name} is {value!r}; allowed: {allowed}", hint=hint)
+    key, words = f"hyper_parameters.{name}", f"is {value!r}; allowed: {allowed}"
+    return ConfigError(f"{key} {words}", hint=hint, problems=[Problem(words, key=key)])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from clickmill.config.checks import run_problems
 from clickmill.errors import ConfigError, DataError
 from clickmill.store import durable
 from clickmill.train.measures import scoring_metrics
@@ -24,15 +25,16 @@ if TYPE_CHECKING:
 def train(
     config: Config, *, resume: bool = False, observers: Sequence[Observer] = ()
 ) -> list[dict[str, Any]]:
-    """Run all runners of `mode` in order; a summary for each phase of each."""
+    """Run all runners of `mode` in order; a summary for each phase of each.
+
+    Raises ConfigError before the first of them starts where one of them cannot run.
+    """
+    problems = run_problems(config)
+    if problems:
+        raise ConfigError.of(problems)
     summaries = []
     for runner in config.runners():
         for phase in config.phases_of(runner):
-            if runner.is_cluster:
-                raise ConfigError(
-                    f"runner `{runner.name}`: class `{runner.class_name}` runs on a cluster",
-                    hint="`class: train` trains on this machine",
-                )
             if runner.class_name == "infer":
                 summaries.append(_infer_phase(config, runner, phase))
             else:
@@ -72,7 +74,7 @@ def infer(
 
 def _infer_phase(config: Config, runner: RunnerConfig, phase: PhaseConfig) -> dict[str, Any]:
     out = Path(runner.runner_result_dump_path or f"runs/{runner.name}/scores.txt")
-    return _write_all(Scorer(config, runner, phase, [_named(runner)], phase.dataset_name), out)
+    return _write_all(Scorer(config, runner, phase, [Path(runner.init_model_path)], phase.dataset_name), out)
 
 
 def _write_all(scorer: Scorer, out: Path) -> dict[str, Any]:

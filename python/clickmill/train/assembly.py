@@ -6,6 +6,7 @@ everything that the configuration named when it was written.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import torch
 
 from clickmill import _core
 from clickmill.data.source import DataSet
+from clickmill.errors import ConfigError
 from clickmill.nn import load_model_class
 from clickmill.schema import build_schema
 from clickmill.train.features import Feed, make_feeds, make_inputs
@@ -21,6 +23,8 @@ from clickmill.train.settings import make_tables
 from clickmill.train.warm_start import adopt_tables
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from clickmill.config import Config, PhaseConfig, RunnerConfig
     from clickmill.nn import Model
     from clickmill.ps.tables import TableSet
@@ -49,7 +53,8 @@ def plan_schema(
 ) -> SchemaConfig:
     """The schema that a configuration asks for, before it is fitted to the data."""
     hyper = config.hyper_parameters
-    requests = model_class.tables(hyper.for_model())
+    with _lines_of(config):
+        requests = model_class.tables(hyper.for_model())
     return build_schema(config.dataset_named(phase.dataset_name), hyper, requests, seed=runner.seed)
 
 
@@ -80,11 +85,23 @@ def build_parts(
     tables = make_tables(schema, config.hyper_parameters, requests)
     feeds = make_feeds(schema)
     # Dense parameters are drawn from the runner's seed alone, whatever ran in this process before.
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(), contextlib.nullcontext() if checkpoint else _lines_of(config):
         torch.manual_seed(runner.seed)
         model = model_class(make_inputs(schema, feeds), hyper)
     name = checkpoint.manifest.model if checkpoint else spec
     return Parts(schema, tables, feeds, model, name, source, hyper, data)
+
+
+@contextlib.contextmanager
+def _lines_of(config: Config) -> Iterator[None]:
+    """A model names the hyper-parameter that it cannot take; the file knows in which line it stands."""
+    try:
+        yield
+    except ConfigError as error:
+        placed = config.placed(error)
+        if placed is error:
+            raise
+        raise placed from error
 
 
 def checkpoint_model(checkpoint: Checkpoint) -> str:

@@ -187,13 +187,15 @@ class Run:
         schedule = getattr(runner.learning_rate_schedule, "metric", None)
         stopping = None if runner.early_stopping is None else runner.early_stopping.metric
         measured = scoring_metrics(self.parts.model, self.parts.schema) if self.has_validation else metrics
-        for name in (schedule, stopping):
+        for section, name in (("learning_rate_schedule", schedule), ("early_stopping", stopping)):
             if name is not None and name not in measured.names:
-                known = ", ".join(measured.names)
                 where = (
                     "validation" if self.has_validation else "training, for there are no validation samples"
                 )
-                raise ConfigError(f"there is no metric `{name}` of {where}; there are: {known}")
+                known = ", ".join(measured.names)
+                message = f"there is no metric `{name}` of {where}; there are: {known}"
+                path = ("runner", self.config.runner.index(runner), section, "metric")
+                raise ConfigError.of([self.config.problem(message, path)])
         # `best` of the keep policy goes by what stops the run, or changes its rate, where either is named.
         self._best_metric = stopping or schedule or main_metric(metrics)
         return Plan(

@@ -37,6 +37,28 @@ class TestConfig:
         (config_file.parent / "train.tsv").write_text("")
         assert run("config", "check", "-m", config_file, "--files").exit_code == 0
 
+    def test_check_of_files_names_the_line_or_the_override(self, run: Run, config_file: Path) -> None:
+        arguments = (
+            "config",
+            "check",
+            "-m",
+            config_file,
+            "--files",
+            "--set",
+            "phase.0.model=no.py",
+            "--json",
+        )
+        problems = json.loads(run(*arguments).stderr)["error"]["problems"]
+        assert [(problem["file"], problem["line"]) for problem in problems] == [
+            ("--set phase.0.model=no.py", None),
+            (str(config_file), 6),
+        ]
+
+    def test_check_refuses_a_runner_that_cannot_run(self, run: Run, config_file: Path) -> None:
+        result = run("config", "check", "-m", config_file, "--set", "runner.0.class=infer")
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert "`runner.0.class`: `infer` needs `init_model_path`" in result.stderr
+
     def test_shown_configuration_can_be_loaded_again(self, run: Run, config_file: Path) -> None:
         shown = run("config", "show", "-m", config_file, "--set", "runner.0.epochs=7").stdout
         assert parse_config(shown).runner[0].epochs == 7

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from clickmill.config import load_config, parse_config
+from clickmill.config.checks import run_problems
 from clickmill.errors import ConfigError, Problem
 
 Find = Callable[..., dict[str | None, Problem]]
@@ -243,3 +244,19 @@ class TestCrossChecks:
     def test_workspace_of_an_unknown_model_suggests_the_nearest(self, small: str, problems: Find) -> None:
         found = problems(small.replace('"./"', "paddlerec.models.rank.depfm"))["workspace"]
         assert found.suggestion == "deepfm"
+
+
+class TestRunners:
+    @pytest.mark.parametrize(
+        ("second", "words"),
+        [
+            ("class: infer", "`infer` needs `init_model_path`, a checkpoint"),
+            ("class: cluster_train", "`cluster_train` runs on a cluster"),
+        ],
+    )
+    def test_runner_that_cannot_run_is_known_with_its_line(self, small: str, second: str, words: str) -> None:
+        text = small.replace("dataset:", f"- name: second\n  {second}\ndataset:", 1)
+        (problem,) = run_problems(parse_config(text.replace("mode: train", "mode: [train, second]")))
+        assert (problem.key, problem.line) == ("runner.1.class", 7)
+        assert words in problem.message
+        assert run_problems(parse_config(text)) == []

@@ -75,6 +75,34 @@ def test_the_error_names_the_place_and_has_its_code(damaged, overrides, code, wo
     assert_told(run_train(*overrides), code, *words)
 
 
+@pytest.mark.parametrize(
+    ("second", "words"),
+    [
+        ("{name: b, class: infer}", "needs `init_model_path`"),
+        ("{name: b, class: cluster_train}", "a cluster"),
+    ],
+)
+def test_a_second_runner_that_cannot_run_is_found_before_the_first_starts(workplace, second, words):
+    text = Path("config.yaml").read_text().replace("dataset:", f"- {second}\ndataset:", 1)
+    Path("config.yaml").write_text(text.replace("mode: train", "mode: [train, b]"))
+    assert_told(run_train(), 2, "config.yaml:11:", "`runner.1.class`", words)
+    assert not Path("run").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("hyper_parameters.dropout", "2", "allowed: a number, 0.0 to less than 1.0"),
+        ("runner.0.learning_rate_schedule", "{class: plateau, metric: foo}", "there is no metric `foo`"),
+        ("runner.0.early_stopping", "{metric: foo}", "there is no metric `foo`"),
+    ],
+)
+def test_what_only_the_model_knows_to_be_wrong_has_its_place_too(workplace, key, value, words):
+    place = f"--set {key}={value}: `{key}"
+    assert_told(run_train(f"{key}={value}"), 2, place, words)
+    assert not Path("run/journal.jsonl").exists()
+
+
 def test_validation_without_samples_is_found_before_training(damaged):
     result = run_train("dataset.0.validation.data_path=empty.tsv")
     assert_told(result, 3, "no sample in 1 files, the first is empty.tsv")
