@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from clickmill._limits import MAX_SEED, MAX_WHOLE_NUMBER
 from clickmill.cli.exits import MEANINGS
 from clickmill.cli.main import app
 from clickmill.config import Config
@@ -30,6 +31,8 @@ KINDS = {
 }
 WRITTEN_BY = "<!-- Written by docs/generate.py; change the models in the code and run `make docs`. -->\n"
 NAMES = {int: "whole number", float: "number", bool: "true or false", str: "text", Any: "anything"}
+GENERAL = (MAX_WHOLE_NUMBER, MAX_SEED)
+"""Limits that the page states once."""
 SIGNS = ((Ge, "ge", "≥"), (Gt, "gt", ">"), (Le, "le", "≤"), (Lt, "lt", "<"))
 
 
@@ -39,7 +42,8 @@ def pages() -> dict[Path, str]:
         REFERENCE / "config.md": _page(
             "config.yaml",
             "Every section and key of a configuration. Unknown keys are errors, but in `hyper_parameters`. "
-            "`-` in a key is read as `_`. Keys marked with * are required.",
+            "`-` in a key is read as `_`. Keys marked with * are required. Whole numbers go up to 2^63 - 1, "
+            "seeds up to 2^64 - 1, where no other limit is named.",
             Config,
         ),
         REFERENCE / "schema.md": _page(
@@ -148,7 +152,9 @@ def _limits(metadata: tuple[Any, ...]) -> str:
     for item in metadata:
         for limit in item.metadata if isinstance(item, FieldInfo) else (item,):
             words += [
-                f"{sign} {getattr(limit, name)}" for kind, name, sign in SIGNS if isinstance(limit, kind)
+                f"{sign} {getattr(limit, name)}"
+                for kind, name, sign in SIGNS
+                if isinstance(limit, kind) and getattr(limit, name) not in GENERAL
             ]
     return f" {' and '.join(words)}" if words else ""
 

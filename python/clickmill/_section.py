@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from clickmill._limits import MAX_SEED, MAX_WHOLE_NUMBER
+
 
 class Section(BaseModel):
     """Base of every section: unknown keys are errors, values do not change after loading."""
@@ -79,9 +81,11 @@ _Number = BeforeValidator(_refuse_bool)
 _Float32 = AfterValidator(_fit_float32)
 
 Integer = Annotated[int, _Number]
-Count = Annotated[int, _Number, Field(ge=0)]
-PositiveCount = Annotated[int, _Number, Field(ge=1)]
-Interval = Annotated[int, _Number, Field(ge=-1)]
+"""To be given limits of its own."""
+Count = Annotated[int, _Number, Field(ge=0, le=MAX_WHOLE_NUMBER)]
+PositiveCount = Annotated[int, _Number, Field(ge=1, le=MAX_WHOLE_NUMBER)]
+Seed = Annotated[int, _Number, Field(ge=0, le=MAX_SEED)]
+Interval = Annotated[int, _Number, Field(ge=-1, le=MAX_WHOLE_NUMBER)]
 """Every so many; -1 or 0: never."""
 Number = Annotated[float, _Number]
 NonNegativeNumber = Annotated[float, _Number, Field(ge=0.0)]

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from clickmill._limits import MAX_SEED, MAX_THREADS, MAX_WHOLE_NUMBER
 from clickmill.cli.core import core_function
 from clickmill.cli.describe import print_description
 from clickmill.cli.options import Json, OptionalConfigSource
@@ -33,13 +34,15 @@ class SynthFormat(StrEnum):
 @app.command()
 def synth(
     output: Annotated[Path, typer.Argument(help="The log; `.gz` and `.zst` are compressed.")],
-    rows: Annotated[int, typer.Option(min=1, help="Number of samples.")] = 100_000,
+    rows: Annotated[int, typer.Option(min=1, max=MAX_WHOLE_NUMBER, help="Number of samples.")] = 100_000,
     format: Annotated[SynthFormat, typer.Option(help="How samples are written.")] = SynthFormat.CRITEO,
-    seed: Annotated[int, typer.Option(min=0, help="Another seed is another world.")] = 0,
-    start_row: Annotated[int, typer.Option(min=0, help="First row: a held-out log is a later range.")] = 0,
-    parts: Annotated[int, typer.Option(min=1, help="Number of files.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=MAX_SEED, help="Another seed is another world.")] = 0,
+    start_row: Annotated[
+        int, typer.Option(min=0, max=MAX_WHOLE_NUMBER, help="First row: a held-out log is a later range.")
+    ] = 0,
+    parts: Annotated[int, typer.Option(min=1, max=100_000, help="Number of files.")] = 1,
     drift: Annotated[float, typer.Option(min=0.0, help="Renewals of the world per million rows.")] = 0.0,
-    threads: Annotated[int, typer.Option(min=0, help="0: one per core.")] = 0,
+    threads: Annotated[int, typer.Option(min=0, max=MAX_THREADS, help="0: one per core.")] = 0,
     truth: Annotated[Path | None, typer.Option(help="Second file: the true probability of each row.")] = None,
     json: Json = False,
 ) -> None:
@@ -92,7 +95,9 @@ def describe(
         str | None, typer.Option("--dataset", help="Data set of the configuration; the first where absent.")
     ] = None,
     format: Annotated[str, typer.Option(help="Format of PATH, for example `criteo` or `csv`.")] = "criteo",
-    limit: Annotated[int, typer.Option(min=0, help="Look at so many rows. 0: all.")] = 0,
+    limit: Annotated[
+        int, typer.Option(min=0, max=MAX_WHOLE_NUMBER, help="Look at so many rows. 0: all.")
+    ] = 0,
     json: Json = False,
 ) -> None:
     """Tell what is in a click log: rows, label rate, coverage and cardinality of every column, worst lines.
@@ -153,7 +158,9 @@ def split(
     ] = "order",
     header: Annotated[bool, typer.Option("--header", help="The first line names the columns.")] = False,
     delimiter: Annotated[str, typer.Option(help="Text between columns; a tab where absent.")] = "\t",
-    seed: Annotated[int, typer.Option(min=0, help="For `--by hash`: another seed is another split.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=MAX_SEED, help="For `--by hash`: another seed is another split.")
+    ] = 0,
     json: Json = False,
 ) -> None:
     """Split a click log into a part to train on and a part to test on.

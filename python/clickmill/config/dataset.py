@@ -7,9 +7,15 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from clickmill._section import Count, Fraction, Number, PositiveCount, Section, Texts, Words
+from clickmill._limits import MAX_THREADS
+from clickmill._section import Count, Fraction, Integer, Number, PositiveCount, Section, Seed, Texts, Words
 from clickmill.config.formats import FormatConfig
-from clickmill.schema.models import SchemaConfig
+from clickmill.schema.models import MAX_DIM, SchemaConfig
+
+MAX_BATCH_SIZE = 1 << 24
+MAX_BUFFER_ROWS = 1 << 30
+MAX_LINE_BYTES = 1 << 30
+"""As in `crates/samples/src/config.rs`: what is refused here is refused with its line."""
 
 
 class ShuffleConfig(Section):
@@ -17,11 +23,11 @@ class ShuffleConfig(Section):
 
     kind: Literal["none", "buffer", "block"] = "none"
     """`buffer`: samples are drawn from a buffer of `rows`. `block`: blocks of the files are shuffled too."""
-    rows: PositiveCount = 65_536
+    rows: Annotated[Integer, Field(ge=1, le=MAX_BUFFER_ROWS)] = 65_536
     """Samples in the buffer."""
     block_bytes: Annotated[PositiveCount, Field(ge=4096)] = 1 << 20
     """Size of a block, for `block`."""
-    seed: Count | None = None
+    seed: Seed | None = None
     """The runner's seed where absent."""
 
 
@@ -74,17 +80,17 @@ class DatasetConfig(Section):
     """How samples are written; a kind alone is enough. Absent: `slots` with `sparse_slots`, else `criteo`."""
     schema_: SchemaConfig | None = Field(default=None, alias="schema")
     """What a sample means, inline or the path of a file. Absent: from the slots keys, or the format's own."""
-    batch_size: PositiveCount = 1000
+    batch_size: Annotated[Integer, Field(ge=1, le=MAX_BATCH_SIZE)] = 1000
     """Samples per batch."""
     shuffle: Annotated[ShuffleConfig, BeforeValidator(_bare_kind)] = ShuffleConfig()
     """Order of the samples; a kind alone is enough."""
     validation: ValidationConfig | None = None
     """Samples held out for evaluation."""
-    threads: Count = 0
+    threads: Annotated[Integer, Field(ge=0, le=MAX_THREADS)] = 0
     """Threads that parse. 0: as many as there are cores."""
     max_bad_lines: Count | None = 0
     """So many lines may be unreadable in a pass; one more stops the run. `null`: any number."""
-    max_line_bytes: PositiveCount = 16 << 20
+    max_line_bytes: Annotated[Integer, Field(ge=1, le=MAX_LINE_BYTES)] = 16 << 20
     """A longer line is a bad line."""
     require_slots: bool = True
     """A slot that never occurs in the data is an error, told before training where the format allows it."""
@@ -93,7 +99,9 @@ class DatasetConfig(Section):
 
     sparse_slots: Words = ()
     """Slots of signs, `"click 1 2 3"`. A first one named `click` or `label` is the label."""
-    dense_slots: Annotated[dict[str, PositiveCount], BeforeValidator(_dense_widths)] = Field(default={})
+    dense_slots: Annotated[
+        dict[str, Annotated[Integer, Field(ge=1, le=MAX_DIM)]], BeforeValidator(_dense_widths)
+    ] = Field(default={})
     """Slots of floats with their widths, `"dense_feature:13"`."""
     label_slot: str | None = None
     """Names the label where it is not the first of `sparse_slots`; empty: the samples have none."""

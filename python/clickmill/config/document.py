@@ -18,6 +18,11 @@ from clickmill.errors import ConfigError, Problem
 MAX_VALUES = 100_000
 """Aliases can blow a small text up to any size; no honest configuration has so many values."""
 
+MAX_DEPTH = 100
+"""Everything that walks a document may recurse; no honest configuration is so deep."""
+MAX_DIGITS = 400
+"""A longer number stays text: no field takes it, and Python would refuse to read it."""
+
 KeyPath = tuple[str | int, ...]
 
 _PREFIX = "tag:yaml.org,2002:"
@@ -217,6 +222,8 @@ def _plain(text: str) -> Any:
         return None
     if _BOOL.fullmatch(text):
         return text.lower() == "true"
+    if len(text) > MAX_DIGITS:
+        return text
     if _INT.fullmatch(text):
         return int(text, 16 if text.startswith("0x") else 10)
     if _FLOAT.fullmatch(text):

@@ -6,7 +6,12 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from clickmill._section import NonNegativeFloat32, PositiveCount, Section
+from clickmill._section import (
+    Integer,
+    NonNegativeFloat32,
+    PositiveCount,
+    Section,
+)
 from clickmill.config.optimizers import (
     Adam,
     DenseOptimizer,
@@ -34,9 +39,9 @@ class HyperParameters(Section):
     """L2 on the dense weights and on the rows that a batch touches."""
     sparse_feature_number: PositiveCount | None = None
     """The classic fixed vocabulary: signs are taken modulo this number. Absent: tables grow."""
-    sparse_feature_dim: Annotated[PositiveCount, Field(le=4096)] | None = None
+    sparse_feature_dim: Annotated[Integer, Field(ge=1, le=4096)] | None = None
     """Width of the rows. Absent: the model's own, 9 for most."""
-    fc_sizes: tuple[PositiveCount, ...] | None = None
+    fc_sizes: tuple[Annotated[Integer, Field(ge=1, le=1 << 24)], ...] | None = None
     """Widths of the fully connected layers. Absent: the model's own."""
     dense_input_dim: PositiveCount | None = None
     """Number of dense inputs, checked against the schema. Absent: what the schema has."""

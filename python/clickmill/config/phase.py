@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from clickmill._section import PositiveCount, Section
+from pydantic import Field
+
+from clickmill._limits import MAX_THREADS
+from clickmill._section import Integer, Section
 from clickmill.config.builtin import builtin_model
 
 
@@ -17,7 +20,7 @@ class PhaseConfig(Section):
     """Name of a built-in model (`dnn`), or path of a file with a class `Model`."""
     dataset_name: str
     """Data set of this phase."""
-    thread_num: PositiveCount = 1
+    thread_num: Annotated[Integer, Field(ge=1, le=MAX_THREADS)] = 1
     """Workers of one thread each."""
     gradient_scale_strategy: Literal[0, 1, 2] = 0
     """Read for files of older systems: a batch's gradient is its mean, whatever the number of workers."""

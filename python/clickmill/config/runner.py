@@ -13,6 +13,7 @@ from clickmill._section import (
     PositiveCount,
     PositiveNumber,
     Section,
+    Seed,
     Texts,
 )
 from clickmill.config.schedules import ConstantSchedule, LearningRateSchedule
@@ -59,7 +60,7 @@ class RunnerConfig(Section):
     """Where the dense part is computed."""
     phases: Texts = ()
     """Names of the phases to run, in order. Empty: all."""
-    seed: Count = 0
+    seed: Seed = 0
     """Start of everything random in the run: dense parameters, rows, shuffling."""
     precision: Literal["fp32", "bf16"] = "fp32"
     """`bf16`: the dense part computes in bfloat16 with float32 master parameters."""

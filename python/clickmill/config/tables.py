@@ -6,7 +6,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from clickmill._section import Count, Fraction, NonNegativeFloat32, PositiveCount, Section
+from clickmill._section import (
+    Fraction,
+    Integer,
+    NonNegativeFloat32,
+    PositiveCount,
+    Section,
+    Seed,
+)
 from clickmill.config.optimizers import SparseOptimizer
 from clickmill.schema.models import BareKind, Init
 
@@ -21,9 +28,9 @@ class CountAdmission(Section):
     """A sign gets a row when it has been seen often enough; until then it reads as the initial row."""
 
     kind: Literal["count"] = "count"
-    at: Annotated[PositiveCount, Field(le=255)]
+    at: Annotated[Integer, Field(ge=1, le=255)]
     """The sight that brings the row."""
-    sketch_bits: Annotated[PositiveCount, Field(ge=8, le=30)] = 22
+    sketch_bits: Annotated[Integer, Field(ge=8, le=30)] = 22
     """Sights are counted in a sketch of 2^bits bytes."""
 
 
@@ -56,7 +63,7 @@ class ShowClickEviction(Section):
 class EvictionConfig(Section):
     """Which rows are dropped at the end of a pass; rules apply in this order."""
 
-    ttl_steps: PositiveCount | None = None
+    ttl_steps: Annotated[Integer, Field(ge=1, le=2**32 - 1)] | None = None
     """Rows that no batch has touched for so many batches."""
     show_click: ShowClickEviction | None = None
     """Rows with a low score."""
@@ -69,13 +76,13 @@ class EvictionConfig(Section):
 class TableOverrides(Section):
     """Settings of one table."""
 
-    dim: Annotated[PositiveCount, Field(le=4096)] | None = None
+    dim: Annotated[Integer, Field(ge=1, le=4096)] | None = None
     """Width of a row. Absent: what the model asks for."""
     optimizer: SparseOptimizer | None = None
     """Absent: that of all tables."""
     init: Init | None = None
     """Distribution of initial rows."""
-    seed: Count | None = None
+    seed: Seed | None = None
     """Seed of initial rows. Absent: from the runner's seed and the table's name."""
     hash_size: PositiveCount | None = None
     """Signs of its slots are taken modulo this number."""
@@ -85,7 +92,7 @@ class TableOverrides(Section):
     """Absent: rows stay."""
     restart_each_pass: bool = False
     """Rows start anew with each pass while the network goes on: a small log can be read several times."""
-    bucket_bits: Annotated[Count, Field(le=12)] | None = None
+    bucket_bits: Annotated[Integer, Field(ge=0, le=12)] | None = None
     """The table has 2^bits buckets."""
     statistics: bool = False
     """Keep counts of sights and clicks in every row; `eviction.show_click` needs and implies it."""

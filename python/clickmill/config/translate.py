@@ -27,6 +27,7 @@ _WORDS = {
     "float_type": "must be a number",
     "int_from_float": "must be a whole number",
     "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a whole number",
     "int_type": "must be a whole number",
     "list_type": "must be a list",
     "model_attributes_type": "must be a mapping of keys to values",

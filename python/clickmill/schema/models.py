@@ -11,14 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from clickmill._core import Schema
-from clickmill._section import (
-    Count,
-    NonNegativeNumber,
-    Number,
-    PositiveCount,
-    Section,
-    Texts,
-)
+from clickmill._section import Integer, NonNegativeNumber, Number, PositiveCount, Section, Seed, Texts
 
 MAX_LENGTH = 65_536
 MAX_DIM = 4_096
@@ -145,7 +138,7 @@ class SparseSlot(Section):
     """Text between the values of a multi-valued field; the empty text splits into single bytes."""
     pooling: Literal["sum", "mean", "max", "none"] = "sum"
     """How the rows of several values become one; `none` gives the model the sequence."""
-    max_length: Annotated[PositiveCount, Field(le=MAX_LENGTH)] = 1
+    max_length: Annotated[Integer, Field(ge=1, le=MAX_LENGTH)] = 1
     """Values kept per sample."""
     keep: Literal["first", "last"] = "first"
     """Which values stay when there are more than `max_length`."""
@@ -163,7 +156,7 @@ class DenseSlot(Section):
     """Unique in the schema."""
     column: str | None = None
     """Raw field that it is made from; the slot's name where absent."""
-    width: Annotated[PositiveCount, Field(le=MAX_DIM)] = 1
+    width: Annotated[Integer, Field(ge=1, le=MAX_DIM)] = 1
     """Number of floats."""
     separator: Annotated[str, Field(min_length=1)] | None = None
     """Text between the floats where one field holds them all; absent where the field repeats instead."""
@@ -238,9 +231,9 @@ class TableSpec(Section):
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")]
     """Letters, digits, `_` and `-`."""
-    dim: Annotated[PositiveCount, Field(le=MAX_DIM)]
+    dim: Annotated[Integer, Field(ge=1, le=MAX_DIM)]
     """Width of a row, optimizer state not counted."""
-    seed: Count = 0
+    seed: Seed = 0
     """Initial rows are a pure function of this seed, the sign and the position."""
     init: Init = UniformInit()
     """Distribution of initial rows."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from clickmill.config import load_config, parse_config
 from clickmill.config.checks import run_problems
 from clickmill.errors import ConfigError, Problem
+from clickmill.schema import build_schema
 
 Find = Callable[..., dict[str | None, Problem]]
 
@@ -91,6 +93,43 @@ def test_wrong_value_says_what_is_allowed(
     small: str, problems: Find, old: str, new: str, key: str, words: str
 ) -> None:
     assert words in problems(small.replace(old, new, 1))[key].message
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("runner.0.seed", str(2**64), "must be 18446744073709551615 or less"),
+        ("runner.0.epochs", str(2**63), "or less"),
+        ("runner.0.epochs", "9" * 5000, "must be a whole number"),
+        ("runner.0.epochs", "0x" + "f" * 5000, "must be a whole number"),
+        ("runner.0.clip_norm", "9" * 400, "must be a"),
+        ("dataset.0.batch_size", "10000000000000", "must be 16777216 or less"),
+        ("dataset.0.threads", "1000000", "must be 1024 or less"),
+        ("dataset.0.max_line_bytes", "99999999999999999999999", "or less"),
+        ("dataset.0.shuffle", "{kind: buffer, rows: 1e14}", "must be 1073741824 or less"),
+        ("dataset.0.shuffle", f"{{kind: buffer, seed: {2**64}}}", "or less"),
+        ("dataset.0.dense_slots", "a:9999999999,9999999999", "must be 4096 or less"),
+        ("phase.0.thread_num", "1000000", "must be 1024 or less"),
+        ("hyper_parameters.fc_sizes", "[99999999999999999999]", "must be 16777216 or less"),
+        ("hyper_parameters.tables", "{embedding: {seed: 99999999999999999999}}", "or less"),
+        ("hyper_parameters.tables", "{embedding: {eviction: {ttl_steps: 4294967296}}}", "or less"),
+    ],
+)
+def test_number_beyond_its_limit_is_refused_with_its_key(
+    small: str, problems: Find, key: str, value: str, words: str
+) -> None:
+    (problem,) = problems(small, overrides=[f"{key}={value}"]).values()
+    assert problem.file == f"--set {key}={value}"
+    assert (problem.key or "").startswith(key)
+    assert words in problem.message
+
+
+@pytest.mark.parametrize("seed", [0, 2**64 - 1])
+def test_every_seed_of_64_bits_is_one_that_the_core_takes(small: str, seed: int) -> None:
+    config = parse_config(small, overrides=[f"runner.0.seed={seed}"])
+    requests = [SimpleNamespace(name="embedding", dim=4)]
+    schema = build_schema(config.dataset[0], config.hyper_parameters, requests, seed=config.runner[0].seed)
+    assert schema.tables[0].seed == seed
 
 
 def test_optimizer_refuses_keys_of_another(small: str, problems: Find) -> None:
