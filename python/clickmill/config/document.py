@@ -38,6 +38,22 @@ class _Loader(yaml.SafeLoader):
     """Composes nodes; what a plain scalar means is decided in `_scalar`."""
 
     yaml_implicit_resolvers: dict[str, Any] = {"<": [(f"{_PREFIX}merge", re.compile(r"^<<$"))]}  # noqa: RUF012
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            event = self.peek_event()  # type: ignore[no-untyped-call]
+            raise _TooDeepError(problem_mark=event.start_mark)
+        try:
+            node: yaml.Node | None = super().compose_node(parent, index)
+        finally:
+            self.depth -= 1
+        return node
+
+
+class _TooDeepError(yaml.MarkedYAMLError):
+    """Collections in collections beyond `MAX_DEPTH`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +145,15 @@ def parse_document(text: str, file: str) -> Document:
 def _syntax_error(error: yaml.MarkedYAMLError, file: str) -> ConfigError:
     mark = error.problem_mark or error.context_mark
     place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
+    if isinstance(error, _TooDeepError):
+        return ConfigError.of([place.problem(_too_deep())])
     what = " ".join(part for part in (error.context, error.problem) if part)
     hint = "indent with spaces, YAML takes no tabs" if r"'\t'" in what else None
     return ConfigError.of([place.problem(f"not valid YAML: {what}")], hint=hint)
+
+
+def _too_deep() -> str:
+    return f"nested too deeply: more than {MAX_DEPTH} levels"
 
 
 @dataclass(slots=True)
@@ -147,6 +169,8 @@ class _Builder:
         self.num_values += 1
         if self.num_values > MAX_VALUES:
             raise ConfigError.of([place.problem(f"more than {MAX_VALUES} values once aliases are expanded")])
+        if len(around) >= MAX_DEPTH:  # aliases can nest what is flat in the text
+            raise ConfigError.of([place.problem(_too_deep())])
         if any(node is other for other in around):
             raise ConfigError.of([place.problem("an alias contains itself", key=dotted(path))])
         if isinstance(node, yaml.MappingNode):

@@ -218,6 +218,15 @@ class TestText:
         with pytest.raises(ConfigError, match="more than 100000 values"):
             parse_config("\n".join(lines))
 
+    def test_nesting_beyond_reason_is_refused_with_its_place(self) -> None:
+        with pytest.raises(ConfigError, match=r"config\.yaml:2:103: nested too deeply"):
+            parse_config("a: 1\nb: " + "[" * 5000 + "]" * 5000)
+
+    def test_nesting_by_aliases_is_refused_with_its_place(self) -> None:
+        lines = ["a0: &a0 [x]", *(f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, 3000))]
+        with pytest.raises(ConfigError, match=r"config\.yaml:\d+:\d+: nested too deeply"):
+            parse_config("\n".join(lines))
+
     def test_bytes_that_are_not_utf8_name_the_line(self, tmp_path: Path) -> None:
         file = tmp_path / "config.yaml"
         file.write_bytes(b"workspace: a\nmode: \xff\n")
