@@ -89,6 +89,12 @@ class Document:
         """Where the value stands; the nearest thing around it where there is none."""
         return self._nearest(path, self.values)
 
+    def forget(self, path: KeyPath) -> None:
+        """Drop the places of what stood at `path` and inside it."""
+        for places in (self.keys, self.values):
+            for known in [known for known in places if known[: len(path)] == path]:
+                del places[known]
+
     def get(self, path: KeyPath) -> Any:
         """The value at `path`; None where there is none."""
         value = self.value
@@ -196,7 +202,7 @@ class _Builder:
             key = key_node.value
             if key in lines:
                 self.note_duplicate((*path, key), lines[key], place)
-                self.forget((*path, key))
+                self.document.forget((*path, key))
             lines[key] = place
             own[key] = self.build(value_node, (*path, key), around)
             self.document.keys[*path, key] = place
@@ -220,11 +226,6 @@ class _Builder:
                 key=dotted(path),
             )
         )
-
-    def forget(self, path: KeyPath) -> None:
-        for places in (self.document.keys, self.document.values):
-            for known in [known for known in places if known[: len(path)] == path]:
-                del places[known]
 
     def scalar(self, node: yaml.Node, path: KeyPath, place: Place) -> Any:
         tag = node.tag.removeprefix(_PREFIX)

@@ -48,7 +48,9 @@ def _assign(document: Document, parts: list[str], value: Any, place: Place) -> P
             step = index
         elif isinstance(container, dict):
             step = part
-            container.setdefault(part, {})
+            if container.get(part) is None:
+                container[part] = {}
+                document.values[*path, step] = place
         else:
             return place.problem(f"`{'.'.join(parts[:position])}` is a single value and has no keys")
         path = (*path, step)
@@ -57,6 +59,7 @@ def _assign(document: Document, parts: list[str], value: Any, place: Place) -> P
         elif container[step] is None:
             container[step] = {}
         container = container[step]
+    document.forget(path)
     document.keys[path] = document.values[path] = place
     return None
 

@@ -51,3 +51,19 @@ def test_override_is_checked_like_the_file(
     (problem,) = problems(small, overrides=[override]).values()
     assert problem.place == f"--set {override}"
     assert words in problem.message
+
+
+def test_what_an_override_replaced_is_not_blamed_on_the_file(
+    small: str, problems: Callable[..., dict[str | None, Problem]]
+) -> None:
+    text = small + "hyper_parameters:\n  fc_sizes: [8, 8]\n"
+    found = problems(text, overrides=["hyper_parameters.fc_sizes=[8, 0]"])["hyper_parameters.fc_sizes.1"]
+    assert found.place == "--set hyper_parameters.fc_sizes=[8, 0]"
+
+
+def test_what_a_section_lacks_that_an_override_made_is_blamed_on_the_override(
+    small: str, problems: Callable[..., dict[str | None, Problem]]
+) -> None:
+    override = "hyper_parameters.optimizer.learning_rate=0.5"
+    found = problems(small, overrides=[override])["hyper_parameters.optimizer.class"]
+    assert (found.place, found.message) == (f"--set {override}", "required key is missing")
