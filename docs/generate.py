@@ -22,6 +22,9 @@ from clickmill.schema import SchemaConfig
 
 DOCS = Path(__file__).parent
 REFERENCE = DOCS / "reference"
+SHARED = ("--verbose", "--quiet")
+"""Options of every command, of which the page tells once."""
+TAGS = ("kind", "class_name")
 KINDS = {
     "tutorial": "tutorial",
     "guides": "guide",
@@ -86,7 +89,7 @@ def _models(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def _heading(model: type[BaseModel]) -> str:
-    for name in ("kind", "class_name"):
+    for name in TAGS:
         field = model.model_fields.get(name)
         if field is not None and len(get_args(field.annotation)) == 1:
             return f"{model.__name__}: `{field.alias or name}: {get_args(field.annotation)[0]}`"
@@ -98,10 +101,13 @@ def _first_paragraph(model: type[BaseModel]) -> str:
 
 
 def _row(name: str, field: FieldInfo) -> str:
-    key = f"`{field.alias or name}`" + (" *" if field.is_required() else "")
+    # pydantic chooses the member of a union by it, so it must be written whatever the field's default.
+    is_tag = name in TAGS and len(get_args(field.annotation)) == 1
+    key = f"`{field.alias or name}`" + (" *" if is_tag or field.is_required() else "")
     words = field.description or ("Names this kind." if name == "kind" else "")
     meaning = words.replace("\n", " ").replace("|", "\\|")
-    return f"| {key} | {_type(_whole(field))} | {_default(field)} | {meaning} |"
+    default = "" if is_tag else _default(field)
+    return f"| {key} | {_type(_whole(field))} | {default} | {meaning} |"
 
 
 def _whole(field: FieldInfo) -> Any:

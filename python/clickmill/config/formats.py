@@ -40,7 +40,7 @@ class LibsvmFormat(Section):
 
 
 class CsvFormat(Section):
-    """Lines of fields with a header that names them; quoted fields may hold delimiters and line ends."""
+    """Lines of fields with a header that names them; quoted fields may hold delimiters, but no line ends."""
 
     kind: Literal["csv"] = "csv"
     delimiter: Delimiter = ","

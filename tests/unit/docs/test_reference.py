@@ -25,6 +25,16 @@ def test_every_key_and_option_says_what_it_means(path: Path) -> None:
             assert meaning.endswith((".", "...")), line
 
 
+@pytest.mark.parametrize("row", ["| `class` * | `Adam` |  |", "| `kind` * | `csv` |  |"])
+def test_key_that_chooses_a_kind_is_required(row: str) -> None:
+    assert row in PAGES[ROOT / "docs" / "reference" / "config.md"]
+
+
+def test_format_pages_and_reference_agree_on_line_ends_in_quotes() -> None:
+    assert "line ends inside quotes are not supported" in (ROOT / "docs/formats/samples.md").read_text()
+    assert "may hold delimiters, but no line ends" in PAGES[ROOT / "docs" / "reference" / "config.md"]
+
+
 @pytest.mark.parametrize(
     "path",
     [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")],
