@@ -166,7 +166,11 @@ def _limits(metadata: tuple[Any, ...]) -> str:
 
 
 def _commands_page() -> str:
-    words = "Data goes to stdout, talk to stderr. Every command has `--json`.\n"
+    words = (
+        "Data goes to stdout, talk to stderr. Every command has `--json`, with which errors are JSON too, on "
+        "stderr, `--quiet` or `-q` to be told warnings and errors only, and `--verbose` or `-v` to be told "
+        "also what is of use when debugging. They stand before or after the command.\n"
+    )
     parts = ["# Command line\n", WRITTEN_BY, words]
     parts.append("| exit code | meaning |\n|---|---|")
     parts.append("\n".join(f"| {code} | {meaning} |" for code, meaning in MEANINGS.items()) + "\n")
@@ -175,7 +179,8 @@ def _commands_page() -> str:
         parts.append(f"## {' '.join(path)}\n\n{' '.join(help_text.split())}\n")
         lines = "\n".join(line.strip() for line in example.strip().splitlines())
         parts.append(f"```bash\n{lines}\n```\n")
-        rows = [f"| {_option(parameter)} | {parameter.help} |" for parameter in command.params]
+        shown = [parameter for parameter in command.params if parameter.opts[0] not in SHARED]
+        rows = [f"| {_option(parameter)} | {parameter.help} |" for parameter in shown]
         parts.append("\n".join(["| option | meaning |", "|---|---|", *rows]) + "\n")
     return "\n".join(parts)
 

@@ -35,12 +35,24 @@ def exit_code(error: ClickmillError) -> int:
 
 def tell(error: ClickmillError, *, as_json: bool) -> None:
     """`error: ...` and `hint: ...` on stderr, or one JSON object there."""
-    hint = getattr(error, "hint", None)
     if as_json:
-        body: dict[str, Any] = {"kind": type(error).__name__, "message": str(error), "hint": hint}
+        body: dict[str, Any] = {"kind": type(error).__name__, "message": str(error), "hint": error.hint}
         if isinstance(error, ConfigError):
             body["problems"] = [problem.to_dict() for problem in error.problems]
-        lines = [json.dumps({"error": body, "exit_code": exit_code(error)}, ensure_ascii=False)]
+        _write(_json_error(body, exit_code(error)))
     else:
-        lines = [f"error: {error}", *([f"hint: {hint}"] if hint else [])]
+        _write(f"error: {error}", *([f"hint: {error.hint}"] if error.hint else []))
+
+
+def tell_usage(message: str, command: str) -> None:
+    """Wrong arguments, as JSON; for people the command line has words of its own."""
+    hint = f"see `{command} --help`"
+    _write(_json_error({"kind": "UsageError", "message": message, "hint": hint}, USAGE))
+
+
+def _json_error(body: dict[str, Any], code: int) -> str:
+    return json.dumps({"error": body, "exit_code": code}, ensure_ascii=False)
+
+
+def _write(*lines: str) -> None:
     print(*lines, sep="\n", file=sys.stderr)  # noqa: T201

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import sys
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Annotated, Any
 
@@ -13,16 +14,46 @@ from typer.core import TyperGroup
 
 import clickmill
 from clickmill.cli import configs, data, doctor, models, runs, schemas
-from clickmill.cli.exits import FAILURE, INTERRUPTED, MEANINGS, exit_code, tell
-from clickmill.cli.options import Json, Wants
+from clickmill.cli.exits import (
+    FAILURE,
+    INTERRUPTED,
+    MEANINGS,
+    USAGE,
+    exit_code,
+    tell,
+    tell_usage,
+)
+from clickmill.cli.options import QUIET_HELP, VERBOSE_HELP, Json, Wants, talk_options
 from clickmill.cli.output import print_json, print_text
 from clickmill.errors import ClickmillError
 
 EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:<4} {meaning}" for code, meaning in MEANINGS.items())
 
 
+UsageError: Any = typer.BadParameter.__base__
+"""What a wrong argument raises; the only way to it that does not depend on where typer keeps click."""
+
+
 class Frame(TyperGroup):
     """Turns our errors into words and exit codes, whatever command they come from."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for command in _commands(self):
+            known = {parameter.opts[0] for parameter in command.params}
+            command.params.extend(each for each in talk_options() if each.opts[0] not in known)
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        Wants.start(json=False, is_verbose=False, is_quiet=False)
+        words = sys.argv[1:] if args is None else list(args)
+        if "--json" not in words:
+            return super().main(words, *rest, **options)
+        try:
+            sys.exit(super().main(words, *rest, **{**options, "standalone_mode": False}))
+        except UsageError as error:
+            command = error.ctx.command_path if error.ctx else "clickmill"
+            tell_usage(error.format_message(), command)
+            sys.exit(USAGE)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -40,6 +71,13 @@ class Frame(TyperGroup):
             sys.exit(FAILURE)
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
+
+
+def _commands(group: TyperGroup) -> Iterator[Any]:
+    for command in group.commands.values():
+        yield command
+        if isinstance(command, TyperGroup):
+            yield from _commands(command)
 
 
 class _Words(logging.Formatter):
@@ -75,10 +113,8 @@ def frame(
     _version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_show_version, is_eager=True)
     ] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", "-v", help="Also tell what is of use when debugging.")
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Tell warnings and errors only.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help=VERBOSE_HELP)] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help=QUIET_HELP)] = False,
     json: Json = False,
 ) -> None:
     """Click logs in, fresh predictions out.
@@ -88,14 +124,12 @@ def frame(
       clickmill data synth log.tsv --rows 100000
       clickmill train -m config.yaml
     """
-    Wants.json = json
-    level = logging.DEBUG if verbose else logging.WARNING if quiet else logging.INFO
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Words("%(message)s"))
     logger = logging.getLogger("clickmill")
     logger.handlers[:] = [handler]
-    logger.setLevel(level)
     logger.propagate = False
+    Wants.start(json=json, is_verbose=verbose, is_quiet=quiet)
 
 
 runs.register(app)

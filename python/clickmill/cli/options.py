@@ -2,28 +2,82 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+VERBOSE_HELP = "Also tell what is of use when debugging."
+QUIET_HELP = "Tell warnings and errors only."
+JSON_HELP = "Print JSON on stdout; errors become JSON on stderr."
+
 
 class Wants:
-    """What the user asked of the output; the frame needs to know it when a command fails."""
+    """What the user asked of the output, before or after the command; the frame needs it when one fails."""
 
     json = False
+    is_verbose = False
+    is_quiet = False
+
+    @classmethod
+    def start(cls, *, json: bool, is_verbose: bool, is_quiet: bool) -> None:
+        """What was asked before the command; forgets what an earlier command was asked."""
+        cls.json, cls.is_verbose, cls.is_quiet = json, is_verbose, is_quiet
+        cls._set_level()
+
+    @classmethod
+    def add(cls, name: str) -> None:
+        """What was asked after the command."""
+        setattr(cls, name, True)
+        cls._set_level()
+
+    @classmethod
+    def _set_level(cls) -> None:
+        level = logging.DEBUG if cls.is_verbose else logging.WARNING if cls.is_quiet else logging.INFO
+        logging.getLogger("clickmill").setLevel(level)
 
 
 def _remember_json(value: bool) -> bool:
     Wants.json = Wants.json or value
-    return value
+    return Wants.json
+
+
+def _remember_verbose(value: bool) -> None:
+    if value:
+        Wants.add("is_verbose")
+
+
+def _remember_quiet(value: bool) -> None:
+    if value:
+        Wants.add("is_quiet")
+
+
+def _talk(
+    _verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help=VERBOSE_HELP, callback=_remember_verbose, expose_value=False),
+    ] = False,
+    _quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help=QUIET_HELP, callback=_remember_quiet, expose_value=False)
+    ] = False,
+    _json: Annotated[
+        bool, typer.Option("--json", help=JSON_HELP, callback=_remember_json, expose_value=False)
+    ] = False,
+) -> None:
+    pass
+
+
+def talk_options() -> list[Any]:
+    """`-v`, `-q` and `--json` as every command has them; they are not handed to its function."""
+    holder = typer.Typer(add_completion=False)
+    holder.command()(_talk)
+    return list(typer.main.get_command(holder).params)
 
 
 Json = Annotated[
     bool,
-    typer.Option(
-        "--json", help="Print JSON on stdout; errors become JSON on stderr.", callback=_remember_json
-    ),
+    typer.Option("--json", help=JSON_HELP, callback=_remember_json),
 ]
 ConfigSource = Annotated[
     str,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
@@ -68,6 +69,50 @@ def test_wrong_arguments_are_a_usage_error(run: Run, arguments: tuple[str, ...])
     result = run(*arguments)
     assert (result.exit_code, result.stdout) == (2, "")
     assert "Usage: " in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (("train", "--json"), "clickmill train"),
+        (("--json", "train"), "clickmill train"),
+        (("nothing", "--json"), "clickmill"),
+        (("data", "split", "--json", "--nothing"), "clickmill data split"),
+        (("data", "synth", "log.tsv", "--json", "--rows", str(2**63)), "clickmill data synth"),
+    ],
+)
+def test_wrong_arguments_are_json_where_it_is_wanted(
+    spawn: Spawn, arguments: tuple[str, ...], command: str
+) -> None:
+    result = spawn(*arguments)
+    assert (result.returncode, result.stdout) == (2, "")
+    body = json.loads(result.stderr)
+    assert (body["error"]["kind"], body["exit_code"]) == ("UsageError", 2)
+    assert body["error"]["hint"] == f"see `{command} --help`"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--json", "data", "split"), ("data", "--json", "split"), ("data", "split", "--json")],
+    ids=" ".join,
+)
+def test_json_may_be_asked_for_before_and_after_the_command(
+    run: Run, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    (tmp_path / "log.tsv").write_text("1\n2\n3\n4\n")
+    where = (tmp_path / "log.tsv", "-o", tmp_path)
+    assert json.loads(run(*arguments, *where, "--fraction", "0.5").stdout)["test_rows"] == 2
+    assert json.loads(run(*arguments, *where, "--fraction", "2").stderr)["exit_code"] == 2
+
+
+@pytest.mark.parametrize(
+    ("option", "level"),
+    [("-q", logging.WARNING), ("--quiet", logging.WARNING), ("-v", logging.DEBUG), ("", logging.INFO)],
+)
+def test_talk_is_turned_up_and_down_before_and_after_the_command(run: Run, option: str, level: int) -> None:
+    for arguments in ((option, "models"), ("models", option)):
+        assert run(*filter(None, arguments)).exit_code == 0
+        assert logging.getLogger("clickmill").level == level
 
 
 def test_warnings_go_to_stderr_and_data_to_stdout(spawn: Spawn, config_file: Path) -> None:
