@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import Any
 
+from clickmill.cli.output import bytes_text
 from clickmill.errors import ClickmillError, ConfigError, DataError, FormatError
 
 OK = 0
@@ -27,10 +29,21 @@ MEANINGS = {
 }
 
 
+MEMORY_HINT = "make the model or the batches smaller; `clickmill doctor` tells how much memory there is"
+
+
 def exit_code(error: ClickmillError) -> int:
     """The exit code that goes with an error."""
     codes: dict[type[ClickmillError], int] = {ConfigError: USAGE, DataError: DATA, FormatError: DAMAGED}
     return next((code for kind, code in codes.items() if isinstance(error, kind)), FAILURE)
+
+
+def memory_words(error: Exception) -> str | None:
+    """What to say of memory that could not be had; None for an error of another kind."""
+    asked = re.search(r"allocate memory.*?allocate (\d+) bytes", str(error))
+    if asked:  # torch has no type of its own for it
+        return f"not enough memory: {bytes_text(int(asked[1]))} could not be had"
+    return f"not enough memory: {error}" if isinstance(error, MemoryError) else None
 
 
 def tell(error: ClickmillError, *, as_json: bool) -> None:

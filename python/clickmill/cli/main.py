@@ -18,8 +18,10 @@ from clickmill.cli.exits import (
     FAILURE,
     INTERRUPTED,
     MEANINGS,
+    MEMORY_HINT,
     USAGE,
     exit_code,
+    memory_words,
     tell,
     tell_usage,
 )
@@ -68,6 +70,12 @@ class Frame(TyperGroup):
         except OSError as error:
             place = f"`{error.filename}`: " if error.filename else ""
             tell(ClickmillError(f"{place}{error.strerror or error}"), as_json=Wants.json)
+            sys.exit(FAILURE)
+        except (MemoryError, RuntimeError) as error:
+            words = memory_words(error)
+            if words is None:
+                raise
+            tell(ClickmillError(words, hint=MEMORY_HINT), as_json=Wants.json)
             sys.exit(FAILURE)
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)

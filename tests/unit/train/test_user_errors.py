@@ -103,6 +103,11 @@ def test_what_only_the_model_knows_to_be_wrong_has_its_place_too(workplace, key,
     assert not Path("run/journal.jsonl").exists()
 
 
+def test_a_network_that_does_not_fit_into_memory_is_no_traceback(workplace):
+    result = run_train("hyper_parameters.fc_sizes=[10000000, 10000000]")
+    assert_told(result, 1, "error: not enough memory: ", "TiB", "hint: make the model")
+
+
 def test_validation_without_samples_is_found_before_training(damaged):
     result = run_train("dataset.0.validation.data_path=empty.tsv")
     assert_told(result, 3, "no sample in 1 files, the first is empty.tsv")
