@@ -175,13 +175,8 @@ def split(
       clickmill data split ratings.dat --delimiter :: --by 4
     """
     from clickmill.data.split import Fields, split_log
-    from clickmill.errors import DataError
 
-    output.mkdir(parents=True, exist_ok=True)
-    try:
-        parts = split_log(path, output, fraction=fraction, by=by, fields=Fields(delimiter, header), seed=seed)
-    except (OSError, EOFError) as error:
-        raise DataError(f"cannot split `{path}`: {error}") from error
+    parts = split_log(path, output, fraction=fraction, by=by, fields=Fields(delimiter, header), seed=seed)
     if json:
         print_json(
             {

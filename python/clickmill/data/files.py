@@ -89,6 +89,9 @@ def hold_out(files: Sequence[Path], fraction: float) -> tuple[list[FileRange], l
 
 
 def compression(path: Path) -> str | None:
-    """`gzip` or `zstd` by the first bytes, None for a plain file."""
-    with path.open("rb") as file:
-        return _COMPRESSED.get(file.read(2))
+    """`gzip` or `zstd` by the first bytes, None for a plain file. Raises DataError for an unreadable one."""
+    try:
+        with path.open("rb") as file:
+            return _COMPRESSED.get(file.read(2))
+    except OSError as error:
+        raise DataError(f"cannot read `{path}`: {error.strerror or error}") from error

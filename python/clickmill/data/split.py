@@ -92,8 +92,15 @@ def _part(path: Path, *, is_gzip: bool) -> Iterator[IO[bytes]]:
 
 
 def _lines(path: Path) -> Iterator[bytes]:
+    """Lines of the log; DataError where it cannot be read, and never for what is done with a line."""
     with gzip.open(path, "rb") if compression(path) == "gzip" else path.open("rb") as file:
-        for line in file:
+        while True:
+            try:
+                line = file.readline()
+            except (OSError, EOFError) as error:
+                raise DataError(f"cannot read `{path}`: {error}") from error
+            if not line:
+                return
             yield line if line.endswith(b"\n") else line + b"\n"
 
 

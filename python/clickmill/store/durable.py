@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import secrets
 import shutil
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from clickmill.errors import StorageError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from _typeshed import ReadableBuffer
 
 
 def sync_folder(path: Path) -> None:
@@ -27,18 +32,46 @@ def partial_name(path: Path) -> Path:
     return path.with_name(f".{path.name}.partial-{os.getpid()}-{secrets.token_hex(4)}")
 
 
+class _Writer(io.FileIO):
+    """A file whose errors name the place that it is written for: the kernel names none for a full disk."""
+
+    def __init__(self, partial: Path, path: Path) -> None:
+        super().__init__(partial, "w")
+        self._path = path
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        with writing(self._path):
+            return super().write(data)
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Around what writes to `path`: what the system refuses becomes a StorageError that names it."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"cannot write `{path}`: {error.strerror or error}") from error
+
+
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write, which takes its name, in place of an older one, only when the block ends well."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = partial_name(path)
+    """A file to write, which takes its name, in place of an older one, only when the block ends well.
+
+    Raises StorageError where it cannot be written.
+    """
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = partial_name(path)
+        writer = _Writer(partial, path)
     try:
-        with partial.open("wb") as file:
+        with io.BufferedWriter(writer) as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-        sync_folder(path.parent)
+            with writing(path):
+                os.fsync(file.fileno())
+        with writing(path):
+            partial.replace(path)
+            sync_folder(path.parent)
     finally:
         partial.unlink(missing_ok=True)
 

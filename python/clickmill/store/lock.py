@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from clickmill.errors import StateError
+from clickmill.store import durable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +35,9 @@ def only_writer(folder: Path) -> Iterator[None]:
                 f"folder `{folder}` is in use by another run, process {holder}",
                 hint="wait for it to end, or give this run another `output_path`",
             ) from error
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        with durable.writing(folder / FILE_NAME):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield
     finally:
         os.close(descriptor)

@@ -141,7 +141,7 @@ class TestSplit:
         if content is not None:
             log.write_bytes(content)
         result = run("data", "split", log, "-o", tmp_path / "out")
-        assert (result.exit_code, "cannot split" in result.stderr) == (3, True)
+        assert (result.exit_code, f"cannot read `{log}`" in result.stderr) == (3, True)
         assert list((tmp_path / "out").glob("*")) == []
 
 

@@ -12,7 +12,9 @@ import pytest
 
 from clickmill.cli.exits import exit_code
 from clickmill.cli.output import print_json
+from clickmill.data.files import compression
 from clickmill.errors import ClickmillError, ConfigError, DataError, FormatError, MissingExtra, StateError
+from tests.small_files import small_files
 
 from .conftest import Run, Spawn
 
@@ -159,3 +161,33 @@ def test_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     )  # fmt: skip
     os.close(writing)
     assert "Traceback" not in result.stderr
+
+
+class TestFullDisk:
+    """A limit on the size of files stands for the disk: the system refuses the write in the same way."""
+
+    def test_part_of_a_split_is_named_and_is_no_data_error(self, run: Run, tmp_path: Path) -> None:
+        log = tmp_path / "log.tsv"
+        log.write_text("1\t2\n" * 10_000)
+        with small_files(1000):
+            result = run("data", "split", log, "-o", tmp_path / "out")
+        assert result.exit_code == 1
+        assert result.stderr == f"error: cannot write `{tmp_path}/out/train-log.tsv`: File too large\n"
+        assert list((tmp_path / "out").iterdir()) == []
+
+    def test_made_up_log_is_named(self, run: Run, tmp_path: Path) -> None:
+        with small_files(1000):
+            result = run("data", "synth", tmp_path / "log.tsv", "--rows", "1000")
+        assert result.exit_code == 1
+        assert f"error: `{tmp_path}/.log.tsv." in result.stderr
+
+
+def test_log_that_cannot_be_read_is_a_data_error_in_every_command(run: Run, config_file: Path) -> None:
+    """The memory of a process is a file whose first bytes nobody can read, not even root."""
+    config_file.write_text(config_file.read_text().replace("{workspace}/train.tsv", "/proc/self/mem"))
+    output = ("--set", f"runner.0.output_path={config_file.parent}/run")
+    for command in (("data", "describe"), ("train", *output)):
+        result = run(*command, "-m", config_file)
+        assert (result.exit_code, "/proc/self/mem" in result.stderr) == (3, True), result.stderr
+    with pytest.raises(DataError, match="cannot read `/proc/self/mem`: Input/output error"):
+        compression(Path("/proc/self/mem"))

@@ -6,8 +6,11 @@ import subprocess
 import sys
 
 import pytest
+from tests.small_files import small_files
 
+from clickmill.errors import StorageError
 from clickmill.store import durable
+from clickmill.store.lock import only_writer
 
 
 def test_a_folder_appears_when_its_block_ends(tmp_path):
@@ -67,3 +70,27 @@ def test_a_file_is_replaced_in_one_step(tmp_path):
     durable.replace_file(path, b"two")
     assert path.read_bytes() == b"two"
     assert [entry.name for entry in path.parent.iterdir()] == ["report.html"]
+
+
+def test_a_file_that_does_not_fit_is_named_and_leaves_the_old_one(tmp_path):
+    target = tmp_path / "file"
+    durable.replace_file(target, b"old")
+    with small_files(1000), pytest.raises(StorageError, match=f"cannot write `{target}`: File too large"):
+        durable.replace_file(target, bytes(100_000))
+    assert target.read_bytes() == b"old"
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_an_error_of_the_block_itself_stays_what_it_is(tmp_path):
+    with pytest.raises(FileNotFoundError), durable.new_file(tmp_path / "file"):
+        (tmp_path / "nothing").read_bytes()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_that_cannot_be_written_is_named(tmp_path):
+    with (
+        small_files(0),
+        pytest.raises(StorageError, match=r"cannot write `.*/\.lock`"),
+        only_writer(tmp_path),
+    ):
+        pass

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.checkpoints import fingerprint
+from tests.small_files import small_files
 from typer.testing import CliRunner, Result
 
 from clickmill.cli.main import app
@@ -106,6 +107,23 @@ def test_what_only_the_model_knows_to_be_wrong_has_its_place_too(workplace, key,
 def test_a_network_that_does_not_fit_into_memory_is_no_traceback(workplace):
     result = run_train("hyper_parameters.fc_sizes=[10000000, 10000000]")
     assert_told(result, 1, "error: not enough memory: ", "TiB", "hint: make the model")
+
+
+def test_a_disk_that_is_full_from_the_start_names_the_file(workplace):
+    with small_files(0):
+        assert_told(run_train(), 1, "cannot write `run/.lock`: File too large")
+    with small_files(100):
+        assert_told(run_train(), 1, "cannot write `run/config.json`: File too large")
+
+
+def test_scores_and_pages_that_do_not_fit_are_named(workplace):
+    assert run_train("runner.0.epochs=1").exit_code == 0
+    infer = ["infer", "-m", "config.yaml", "-o", "scores.txt"]
+    report = ["report", "run", "-o", "page.html"]
+    with small_files(1000):
+        assert_told(CliRunner().invoke(app, infer), 1, "cannot write `scores.txt`: File too large")
+        assert_told(CliRunner().invoke(app, report), 1, "cannot write `page.html`: File too large")
+    assert not Path("scores.txt").exists()
 
 
 def test_validation_without_samples_is_found_before_training(damaged):
