@@ -19,9 +19,9 @@ impl Index {
         self.marks.push(u32::MAX);
         self.line_ends.clear();
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("bmi1") {
+        if has_vector_code() {
             #[expect(unsafe_code, reason = "vector code behind its run-time check")]
-            // SAFETY: the features were found just above.
+            // SAFETY: every feature that it is compiled for was found just above.
             unsafe {
                 avx2(self, block, delimiter);
             }
@@ -40,6 +40,12 @@ impl Index {
             self.marks.push(at as u32);
         }
     }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_vector_code() -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    has!("avx2") && has!("bmi1") && has!("bmi2") && has!("popcnt") && has!("lzcnt")
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -19,7 +19,7 @@ _MARKS = {
 
 
 def doctor(json: Json = False) -> None:
-    """Tell what is installed, which CPU features are used, what is missing and how to get it.
+    """Tell what is installed, which CPU features are there and used, what is missing and how to get it.
 
     Fails only where something is broken that everything needs; what is missing is optional.
 

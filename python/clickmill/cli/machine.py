@@ -67,9 +67,12 @@ def _core() -> Iterator[Finding]:
     is_release = build["profile"] == "release"
     remedy = "" if is_release else "build with `make setup`; a debug build is many times slower"
     yield Finding("core", "profile", "ok" if is_release else "warn", build["profile"], remedy)
-    present = [name for name, is_there in build["cpu_features"].items() if is_there]
+    used = build["cpu_features_used"]
+    yield Finding("core", "CPU features used", "ok", " ".join(used) or "none: the portable code runs")
+    idle = [name for name, is_there in build["cpu_features"].items() if is_there and name not in used]
     absent = [name for name, is_there in build["cpu_features"].items() if not is_there]
-    yield Finding("core", "CPU features", "ok", " ".join(present) or "none")
+    if idle:
+        yield Finding("core", "there, but not used", "ok", f"{' '.join(idle)} (torch has its own choice)")
     if absent:
         yield Finding("core", "not on this CPU", "ok", " ".join(absent))
 
@@ -89,6 +92,7 @@ def _torch() -> Iterator[Finding]:
         yield Finding("torch", "torch", "missing", "not installed", remedy)
         return
     yield Finding("torch", "torch", "ok", torch.__version__)
+    yield Finding("torch", "CPU features used", "ok", f"{torch.backends.cpu.get_cpu_capability()} kernels")
     yield Finding("torch", "threads", "ok", f"{torch.get_num_threads()} inside an operation")
     has_onednn = torch.backends.mkldnn.is_available()
     libraries = [name for name, backend in (("MKL", "mkl"), ("oneDNN", "mkldnn"))

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import platform
+import re
 from pathlib import Path
 
 import pytest
@@ -9,10 +11,13 @@ import yaml
 
 import clickmill
 from clickmill.cli.describe import print_description
+from clickmill.cli.machine import core_build
 from clickmill.cli.runs import choose_data, print_summary
 from clickmill.config import BUILTIN_MODELS, load_config, parse_config
 
 from .conftest import Run, Spawn
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_version(spawn: Spawn) -> None:
@@ -92,6 +97,23 @@ class TestDoctor:
         assert findings["software", "clickmill"]["value"] == clickmill.__version__
         assert ("machine", "memory") in findings
         assert all(finding["remedy"] for finding in findings.values() if finding["state"] != "ok")
+
+    @pytest.mark.skipif(platform.machine() != "x86_64", reason="the only processor with code of its own")
+    def test_features_that_are_used_are_those_that_the_core_has_code_for(self, run: Run) -> None:
+        build = core_build()
+        coded = {
+            name
+            for path in (ROOT / "crates").rglob("*.rs")
+            for names in re.findall(r'#\[target_feature\(enable = "([^"]+)"', path.read_text())
+            for name in names.split(",")
+        }
+        assert coded <= build["cpu_features"].keys()
+        assert set(build["cpu_features_used"]) == {name for name in coded if build["cpu_features"][name]}
+        findings = json.loads(run("doctor", "--json").stdout)["findings"]
+        (used,) = (
+            each for each in findings if (each["topic"], each["what"]) == ("core", "CPU features used")
+        )
+        assert used["value"].split() == sorted(build["cpu_features_used"])
 
     def test_missing_extras_are_no_failure_and_have_a_remedy(self, spawn: Spawn) -> None:
         result = spawn("doctor", "--json", without=("torch", "pyarrow"))
