@@ -42,7 +42,8 @@ pub struct LabelReport {
     pub rate: f64,
 }
 
-/// Describes up to `limit_rows` good rows of the files of `config`; its bad-line limit holds here too.
+/// Describes up to `limit_rows` good rows of the files of `config`; its bad-line limit holds here too. Files in
+/// which every line is bad have no columns; files without a line are an error.
 pub fn describe(config: &ReaderConfig, limit_rows: Option<u64>) -> Result<Description, Error> {
     config.check()?;
     let units = Arc::new(Units::new(config)?);
@@ -68,12 +69,14 @@ pub fn describe(config: &ReaderConfig, limit_rows: Option<u64>) -> Result<Descri
     };
     let mut bad_lines = BadLines::default();
     let bytes = walk(config, &units, &format, &mut scratch, &mut census, &mut bad_lines)?;
-    if census.rows == 0 {
+    if census.rows == 0 && bad_lines.count == 0 {
         return Err(Error::NoSamples {
             reason: format!("no sample in {} files", config.files.len()),
         });
     }
-    let names = if matches!(format.columns(), Columns::Fixed(_)) {
+    let names = if census.rows == 0 {
+        Vec::new() // only bad lines: they are what there is to tell
+    } else if matches!(format.columns(), Columns::Fixed(_)) {
         names
     } else {
         scratch

@@ -10,7 +10,6 @@ from typing import Annotated, Any
 import typer
 
 from clickmill._limits import MAX_SEED, MAX_THREADS, MAX_WHOLE_NUMBER
-from clickmill.cli.core import core_function
 from clickmill.cli.describe import print_description
 from clickmill.cli.options import Json, OptionalConfigSource
 from clickmill.cli.output import bytes_text, print_json, print_table
@@ -107,12 +106,19 @@ def describe(
       clickmill data describe train.tsv
       clickmill data describe -m config.yaml --dataset test --json
     """
+    from clickmill import _core
+    from clickmill.errors import DataError
+
     config = _reader_config(paths or [], model, dataset, format)
-    description = jsonlib.loads(core_function("describe")(jsonlib.dumps(config), limit or None))
+    description = jsonlib.loads(_core.describe(jsonlib.dumps(config), limit or None))
     if json:
         print_json(description)
     else:
         print_description(description, config["files"])
+    if description["rows"] == 0:
+        kind = config["format"]["kind"]
+        hint = f"they were read as `{kind}`; `--format`, or `format` of the data set, names another one"
+        raise DataError("no line could be read", hint=hint)
 
 
 def _reader_config(paths: list[str], model: str | None, dataset: str | None, format: str) -> dict[str, Any]:

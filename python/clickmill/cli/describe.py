@@ -19,7 +19,8 @@ def print_description(description: Mapping[str, Any], files: Sequence[Any]) -> N
     print_table(("log", "value"), _summary(description, len(files)), numbers=("value",))
     columns = ("column", "coverage", "distinct", "min", "mean", "max", "values per row", "most frequent")
     rows = [_column_row(column) for column in description["columns"]]
-    print_table(columns, rows, numbers=columns[2:7])
+    if rows:
+        print_table(columns, rows, numbers=columns[2:7])
     bad = description["bad_lines"]["first"]
     if bad:
         places = [(f"{line['file']}:{line['line']}:{line['column']}", line["reason"]) for line in bad]

@@ -217,6 +217,22 @@ class TestDescribe:
                      "1.5, at most 7", "a.tsv:7:3", "not a number"):  # fmt: skip
             assert text in output
 
+    def test_log_of_bad_lines_tells_them_and_how_it_was_read(self, run: Run, tmp_path: Path) -> None:
+        (tmp_path / "log.csv").write_text("a,b\n1,2\n")
+        result = run("data", "describe", tmp_path / "log.csv")
+        assert result.exit_code == 3
+        assert "log.csv:1:4" in result.stdout
+        assert "expected 40 columns, found 1" in result.stdout
+        assert "hint: they were read as `criteo`; `--format`" in result.stderr
+        told = json.loads(run("data", "describe", tmp_path / "log.csv", "--json").stdout)
+        assert (told["rows"], told["bad_lines"]["count"], told["columns"]) == (0, 2, [])
+
+    def test_empty_log_is_a_data_error(self, run: Run, tmp_path: Path) -> None:
+        (tmp_path / "log.tsv").touch()
+        result = run("data", "describe", tmp_path / "log.tsv")
+        assert (result.exit_code, result.stdout) == (3, "")
+        assert "no sample in 1 files" in result.stderr
+
     def test_format_with_options_points_to_the_configuration(self, run: Run, tmp_path: Path) -> None:
         (tmp_path / "a").write_text("x")
         result = run("data", "describe", tmp_path / "a", "--format", "delimited")
