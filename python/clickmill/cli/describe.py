@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from clickmill.cli.output import bytes_text, number_text, print_table
+from clickmill.cli.output import bytes_text, can_print, number_text, print_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -58,10 +58,12 @@ def _column_row(column: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _bar(share: float) -> str:
     filled = round(share * BAR_LENGTH)
-    return "█" * filled + "░" * (BAR_LENGTH - filled)
+    full, empty = "█░" if can_print("█░") else "#."
+    return full * filled + empty * (BAR_LENGTH - filled)
 
 
 def _value(value: str) -> str:
     if not value:
         return "(empty)"
-    return value if len(value) <= MAX_VALUE_LENGTH else value[: MAX_VALUE_LENGTH - 1] + "…"
+    end = "…" if can_print("…") else "~"
+    return value if len(value) <= MAX_VALUE_LENGTH else value[: MAX_VALUE_LENGTH - 1] + end

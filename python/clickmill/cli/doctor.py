@@ -8,7 +8,7 @@ import typer
 
 from clickmill.cli.exits import FAILURE
 from clickmill.cli.options import Json
-from clickmill.cli.output import console, print_json
+from clickmill.cli.output import print_json, show
 
 _MARKS = {
     "ok": "[green]ok[/]",
@@ -50,6 +50,6 @@ def doctor(json: Json = False) -> None:
             topic = finding.topic
             mark = _MARKS[finding.state]
             table.add_row(shown, finding.what, mark, escape(finding.value), escape(finding.remedy))
-        console().print(table)
+        show(table)
     if is_broken:
         raise typer.Exit(FAILURE)

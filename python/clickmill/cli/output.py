@@ -2,25 +2,54 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from clickmill.errors import StorageError
 from clickmill.store.plain_json import plain_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from rich.console import Console
+    from rich.table import Table
+
+
+@contextmanager
+def stdout() -> Iterator[None]:
+    """Around what prints: says that it was stdout that could not be written, and says it now, not at exit."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise  # the reader has gone, which is no failure of ours
+    except OSError as error:
+        sys.stdout = None  # nothing may be written any more, not even at exit
+        raise StorageError(f"cannot write to stdout: {error.strerror or error}") from error
+
+
+def can_print(text: str) -> bool:
+    """Whether stdout has all its characters; it may be Latin-1 or ASCII."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def print_json(value: Any) -> None:
     """One JSON value on stdout, indented where a person reads it; NaN and infinity become null."""
-    sys.stdout.write(plain_json(value, indent=2 if sys.stdout.isatty() else None) + "\n")
+    with stdout():
+        text = plain_json(value, indent=2 if sys.stdout.isatty() else None)
+        sys.stdout.write((text if can_print(text) else json.dumps(json.loads(text))) + "\n")
 
 
 def print_text(text: str) -> None:
     """Text on stdout."""
-    sys.stdout.write(text + "\n")
+    with stdout():
+        sys.stdout.write(text + "\n")
 
 
 def talk(text: str) -> None:
@@ -34,6 +63,12 @@ def console() -> Console:
 
     # Away from a terminal a table must not be folded to some default width.
     return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+
+
+def show(table: Table) -> None:
+    """A table on stdout."""
+    with stdout():
+        console().print(table)
 
 
 def print_table(
@@ -52,7 +87,7 @@ def print_table(
         table.add_column(column, justify="right" if column in numbers else "left", overflow="fold")
     for row in rows:
         table.add_row(*row)
-    console().print(table)
+    show(table)
 
 
 def bytes_text(num_bytes: float) -> str:

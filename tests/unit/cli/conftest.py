@@ -47,7 +47,7 @@ import sys
 for name in {list(without)!r}:
     sys.modules[name] = None
 sys.argv = ["clickmill", *{list(arguments)!r}]
-from clickmill.cli import main
+from clickmill.__main__ import main
 try:
     main()
 finally:

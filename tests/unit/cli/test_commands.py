@@ -233,6 +233,17 @@ class TestDescribe:
         assert (result.exit_code, result.stdout) == (3, "")
         assert "no sample in 1 files" in result.stderr
 
+    def test_characters_that_stdout_does_not_have_are_replaced(self, spawn: Spawn, tmp_path: Path) -> None:
+        (tmp_path / "log.txt").write_text("click:1 city:Zürich\nclick:0\n")
+        ascii_only = {"PYTHONIOENCODING": "ascii"}
+        arguments = ("data", "describe", "log.txt", "--format", "slots")
+        shown = spawn(*arguments, environment=ascii_only)
+        assert (shown.returncode, shown.stderr) == (0, "")
+        assert "####....  50.0%" in shown.stdout
+        assert "Z?rich" in shown.stdout
+        columns = json.loads(spawn(*arguments, "--json", environment=ascii_only).stdout)["columns"]
+        assert columns[1]["frequent"] == [["Zürich", 1.0]]
+
     def test_format_with_options_points_to_the_configuration(self, run: Run, tmp_path: Path) -> None:
         (tmp_path / "a").write_text("x")
         result = run("data", "describe", tmp_path / "a", "--format", "delimited")

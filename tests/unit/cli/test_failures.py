@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -161,6 +162,42 @@ def test_reader_that_goes_away_is_no_traceback(tmp_path: Path) -> None:
     )  # fmt: skip
     os.close(writing)
     assert "Traceback" not in result.stderr
+
+
+def test_interrupt_while_modules_are_imported_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
+    code = """
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == "typer":
+            os.kill(os.getpid(), signal.SIGINT)
+sys.meta_path.insert(0, Finder())
+from clickmill.__main__ import main
+main()
+"""
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, cwd=tmp_path)
+    assert (result.returncode, result.stdout, result.stderr) == (130, b"", b"")
+
+
+def test_installed_command_is_the_one_that_can_be_interrupted() -> None:
+    (command,) = entry_points(group="console_scripts", name="clickmill")
+    assert command.value == "clickmill.__main__:main"
+
+
+@pytest.mark.parametrize(
+    ("redirection", "code", "words"),
+    [
+        (">&-", 1, "error: stdout is closed\nhint: send it to /dev/null where nobody reads it\n"),
+        (">/dev/full", 1, "error: cannot write to stdout: No space left on device\n"),
+        (">/dev/null 2>&-", 0, ""),
+    ],
+)
+def test_stream_that_cannot_be_written_is_no_traceback(
+    tmp_path: Path, redirection: str, code: int, words: str
+) -> None:
+    command = f'"{sys.executable}" -m clickmill models {redirection}'
+    result = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (code, words)
 
 
 class TestFullDisk:
