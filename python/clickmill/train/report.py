@@ -7,6 +7,7 @@ from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING, Any
 
+from clickmill.errors import DataError
 from clickmill.metrics import BINARY_METRICS, REGRESSION_METRICS
 from clickmill.store import durable
 from clickmill.train.chart import Line, chart
@@ -24,6 +25,10 @@ def write_report(run_folder: Path, out: Path | None = None) -> Path:
     `report.html` and `report.svg` in the folder of the run by default.
     """
     events = list(read_journal(run_folder))
+    if not events:
+        raise DataError(
+            f"the journal of `{run_folder}` is empty", hint="the run ended before its first batch"
+        )
     target = out or run_folder / "report.html"
     name = "/".join(run_folder.resolve().parts[-2:])
     durable.replace_file(target, render(events, name).encode())

@@ -126,6 +126,13 @@ def test_scores_and_pages_that_do_not_fit_are_named(workplace):
     assert not Path("scores.txt").exists()
 
 
+def test_a_report_of_a_run_without_an_event_says_so(workplace):
+    Path("run").mkdir()
+    Path("run/journal.jsonl").touch()
+    assert_told(CliRunner().invoke(app, ["report", "run"]), 3, "the journal of `run` is empty")
+    assert not Path("run/report.html").exists()
+
+
 def test_validation_without_samples_is_found_before_training(damaged):
     result = run_train("dataset.0.validation.data_path=empty.tsv")
     assert_told(result, 3, "no sample in 1 files, the first is empty.tsv")
