@@ -24,11 +24,6 @@ class EarlyStopping:
             self._stale += 1
         return self._stale > self._patience
 
-    @property
-    def is_best(self) -> bool:
-        """Whether the last metric seen was the best so far."""
-        return self._best is not None and self._stale == 0
-
     def state(self) -> dict[str, Any]:
         """Memory for a checkpoint."""
         return {"best": self._best, "stale": self._stale}
