@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import FormatError, StorageError
 from clickmill.store import durable
-from clickmill.train.checkpoint import Checkpoint, Manifest, find_checkpoints, open_checkpoint
+from clickmill.train.checkpoint import (
+    Checkpoint,
+    Manifest,
+    before_hint,
+    find_checkpoints,
+    open_checkpoint,
+)
 from clickmill.train.pruning import prune
 
 if TYPE_CHECKING:
@@ -38,9 +44,16 @@ class Archive:
             self.pass_folder /= subfolder
         if runner.save_step_path:
             self.step_folder /= subfolder
-        self.run_id = self._read_run_id()
+        self._run_id: str | None = None
         self._chain: list[Checkpoint] = []
         """What the next difference builds on, the full checkpoint first."""
+
+    @property
+    def run_id(self) -> str:
+        """Id of the run that this folder is of; empty where none has begun. FormatError if it is damaged."""
+        if self._run_id is None:
+            self._run_id = self._read_run_id()
+        return self._run_id
 
     def clear_partial(self) -> None:
         """Remove what an interrupted run left half written or half removed."""
@@ -49,8 +62,8 @@ class Archive:
 
     def start_run(self) -> None:
         """Begin a new run: from now on checkpoints of earlier ones are not ours."""
-        self.run_id = secrets.token_hex(8)
-        text = json.dumps({"id": self.run_id})
+        self._run_id = secrets.token_hex(8)
+        text = json.dumps({"id": self._run_id})
         durable.replace_file(self._run_folder / RUN_FILE, text.encode())
 
     def newest(self) -> Path | None:
@@ -117,7 +130,25 @@ class Archive:
 
     def _read_run_id(self) -> str:
         path = self._run_folder / RUN_FILE
-        return str(json.loads(path.read_text(encoding="utf-8"))["id"]) if path.is_file() else ""
+        if not path.is_file():
+            return ""
+        try:
+            content = json.loads(path.read_bytes())
+        except ValueError as error:
+            raise self._damaged(path, str(error)) from error
+        found = content.get("id") if isinstance(content, dict) else None
+        if not isinstance(found, str):
+            raise self._damaged(path, "it has no `id`")
+        return found
+
+    def _damaged(self, path: Path, reason: str) -> FormatError:
+        """Every checkpoint knows the id too, so that the file can be written again."""
+        found = [each for folder in (self.pass_folder, self.step_folder) for each in find_checkpoints(folder)]
+        hint = "remove it: there is no checkpoint that it could be needed for"
+        if found:
+            _, manifest = max(found, key=lambda item: item[0].stat().st_mtime)
+            hint = f"write `{json.dumps({'id': manifest.run})}` into it, the run of the newest checkpoint"
+        return FormatError(f"{path} is damaged: {reason}", hint=hint)
 
     def _is_ours(self, manifest: Manifest) -> bool:
         return manifest.run == self.run_id
@@ -126,7 +157,11 @@ class Archive:
 def open_newest(archive: Archive) -> Checkpoint | None:
     """The newest checkpoint of a run, checked; None where there is none yet."""
     newest = archive.newest()
+    if newest is None:
+        return None
     try:
-        return None if newest is None else open_checkpoint(newest)
+        checkpoint = open_checkpoint(newest)
     except FormatError as error:
-        raise FormatError(str(error), hint=f"remove `{newest}` to resume from the one before it") from error
+        raise FormatError(str(error), hint=before_hint(newest)) from error
+    checkpoint.bases()
+    return checkpoint

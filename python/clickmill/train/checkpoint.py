@@ -76,9 +76,27 @@ class Checkpoint:
     def chain(self) -> list[Checkpoint]:
         """This checkpoint and those it builds on, the full one first."""
         chain = [self]
-        while (base := chain[0].manifest.base) is not None:
-            chain.insert(0, open_checkpoint(self.folder.parent / base))
+        for folder in reversed(self.bases()):
+            try:
+                chain.insert(0, open_checkpoint(folder))
+            except FormatError as error:
+                raise FormatError(str(error), hint=before_hint(self.folder)) from error
         return chain
+
+    def bases(self) -> list[Path]:
+        """Folders of what it builds on, the full one first; FormatError where one is not there."""
+        folders: list[Path] = []
+        folder, manifest = self.folder, self.manifest
+        while manifest.base is not None:
+            base = folder.parent / manifest.base
+            if not (base / MANIFEST).is_file():
+                raise FormatError(
+                    f"checkpoint `{folder}` holds what has changed since `{base}`, which is not there",
+                    hint=f"bring that back, or {before_hint(self.folder)}",
+                )
+            folders.insert(0, base)
+            folder, manifest = base, read_manifest(base)
+        return folders
 
 
 def write_checkpoint(
@@ -149,8 +167,17 @@ def find_checkpoints(parent: Path) -> Iterator[tuple[Path, Manifest]]:
     if parent.is_dir():
         for path in parent.iterdir():
             if not path.name.startswith(".") and (path / MANIFEST).is_file():
-                found.append((path, read_manifest(path)))
+                try:
+                    manifest = read_manifest(path)
+                except FormatError as error:
+                    raise FormatError(str(error), hint=before_hint(path)) from error
+                found.append((path, manifest))
     yield from sorted(found, key=lambda item: (item[1].step, item[1].is_pass_end, item[0].name))
+
+
+def before_hint(folder: Path) -> str:
+    """What to do about a checkpoint of a run that cannot be used."""
+    return f"remove `{folder}` to resume from the one before it"
 
 
 _HINT = "take an older checkpoint, or train again from one"

@@ -153,6 +153,56 @@ def test_a_damaged_newest_checkpoint_is_named_with_the_way_to_the_one_before(wor
     assert fingerprint(Path("run/checkpoints/0")) == whole
 
 
+def test_a_damaged_manifest_is_named_with_the_way_to_the_one_before(workplace):
+    options = ("runner.0.save_step_interval=10", "runner.0.epochs=1")
+    train(small_config(*options))
+    Path("run/checkpoints/0/checkpoint.json").write_text("{")
+    with pytest.raises(FormatError, match=r"run/checkpoints/0/checkpoint\.json is damaged") as caught:
+        train(small_config(*options), resume=True)
+    assert caught.value.hint == "remove `run/checkpoints/0` to resume from the one before it"
+
+
+def test_a_difference_without_its_base_says_what_it_builds_on(workplace):
+    options = (
+        "runner.0.save_step_interval=10",
+        "runner.0.save_step_full_interval=3",
+        "runner.0.epochs=1",
+    )
+    train(small_config(*options))
+    shutil.rmtree("run/checkpoints")
+    shutil.rmtree("run/steps/epoch_0_batch_10")
+    with pytest.raises(FormatError, match="holds what has changed since") as caught:
+        train(small_config(*options), resume=True)
+    assert "checkpoint `run/steps/epoch_0_batch_20`" in str(caught.value)
+    assert "`run/steps/epoch_0_batch_10`, which is not there" in str(caught.value)
+    assert caught.value.hint == (
+        "bring that back, or remove `run/steps/epoch_0_batch_30` to resume from the one before it"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"id": 3}', "\xff"])
+def test_a_damaged_run_file_is_named_and_can_be_written_again(workplace, text):
+    train(small_config("runner.0.epochs=1"))
+    whole = Path("run/run.json").read_text()
+    Path("run/run.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(FormatError, match=r"run/run\.json is damaged") as caught:
+        train(small_config(), resume=True)
+    assert caught.value.hint is not None
+    assert f"write `{whole}` into it" in caught.value.hint
+    with pytest.raises(FormatError, match=r"run/run\.json is damaged"):
+        evaluate(small_config())
+    Path("run/run.json").write_text(whole)
+    train(small_config(), resume=True)
+    assert Path("run/checkpoints/1").is_dir()
+
+
+def test_a_new_run_does_not_need_the_damaged_file_of_an_old_one(workplace):
+    train(small_config("runner.0.epochs=1"))
+    Path("run/run.json").write_text("{")
+    train(small_config("runner.0.epochs=1"))
+    assert evaluate(small_config())["samples"] == 1000
+
+
 def test_other_files_are_refused_by_the_reader(workplace):
     train(small_config("runner.0.epochs=1", "runner.0.save_step_interval=10"))
     shutil.rmtree("run/checkpoints")
