@@ -68,6 +68,9 @@ impl Dense {
         if self.width == 1 && self.separator.is_none() {
             let element = match fields.first(self.column) {
                 Some(cursor) => {
+                    if let Some(second) = fields.next(cursor) {
+                        return Err(self.second(fields.value(second)));
+                    }
                     let (value, head) = fields.value_and_head(cursor);
                     match number::small_integer(value.bytes.len(), head) {
                         Some(number) => self.transformed(number, value.at, 0)?,
@@ -160,6 +163,14 @@ impl Dense {
         } else {
             Err(self.fault(at as usize, "the transformed value is not finite"))
         }
+    }
+
+    #[cold]
+    fn second(&self, value: Value<'_>) -> Fault {
+        self.fault(
+            value.at as usize,
+            &format!("more than {} values, which is its width", self.width),
+        )
     }
 
     #[cold]

@@ -18,6 +18,18 @@ pub(crate) trait Fields {
     fn next(&self, cursor: Self::Cursor) -> Option<Self::Cursor>;
     fn value(&self, cursor: Self::Cursor) -> Value<'_>;
 
+    /// The value of a column that takes one; at fault is the second.
+    #[inline]
+    fn only(&self, column: u32) -> Result<Option<Value<'_>>, Value<'_>> {
+        let Some(cursor) = self.first(column) else {
+            return Ok(None);
+        };
+        match self.next(cursor) {
+            None => Ok(Some(self.value(cursor))),
+            Some(second) => Err(self.value(second)),
+        }
+    }
+
     /// A value and its first eight bytes, little-endian; those behind its end may be anything.
     #[inline]
     fn value_and_head(&self, cursor: Self::Cursor) -> (Value<'_>, u64) {

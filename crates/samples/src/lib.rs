@@ -21,6 +21,7 @@ mod fields;
 mod fit;
 mod format;
 mod keys;
+mod label;
 mod number;
 mod parser;
 mod pipeline;

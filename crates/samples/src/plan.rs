@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use clickmill_types::Schema;
-use clickmill_types::schema::{DenseTransform, LabelTransform, Slot};
+use clickmill_types::schema::{DenseTransform, Slot};
 use clickmill_types::sign::{sign, vocabulary_seed};
 
 use crate::bad::{Fault, shown};
 use crate::cross::Cross;
 use crate::dense::Dense;
-use crate::fields::Fields;
+use crate::fields::{Fields, Value};
+use crate::label::Label;
 use crate::number;
 use crate::rows::{Rows, Shape};
 use crate::sparse::{PlainHash, Sparse};
@@ -47,16 +48,13 @@ enum Step {
         cross: Box<Cross>,
     },
     Dense(Box<Dense>),
-    Label {
-        slot: usize,
-        column: u32,
-        transform: LabelTransform,
-    },
+    Label(Box<Label>),
     Weight {
         slot: usize,
         column: u32,
     },
     GroupKey {
+        slot: usize,
         column: u32,
         seed: u64,
     },
@@ -126,16 +124,13 @@ impl Plan {
                     }
                 }
                 Slot::Dense(dense) => Step::Dense(Box::new(Dense::new(dense, resolver.resolve(slot)?)?)),
-                Slot::Label(label) => Step::Label {
-                    slot: index,
-                    column: resolver.resolve(slot)?,
-                    transform: label.transform.clone(),
-                },
+                Slot::Label(label) => Step::Label(Box::new(Label::new(label, resolver.resolve(slot)?))),
                 Slot::Weight(_) => Step::Weight {
                     slot: index,
                     column: resolver.resolve(slot)?,
                 },
                 Slot::Group(group) => Step::GroupKey {
+                    slot: index,
                     column: resolver.resolve(slot)?,
                     seed: vocabulary_seed(&group.name),
                 },
@@ -213,72 +208,30 @@ impl Plan {
                     row.offsets.push(row.signs.len() as u32);
                 }
                 Step::Dense(dense) => dense.push(fields, &mut rows.dense)?,
-                Step::Label {
-                    slot,
-                    column,
-                    transform,
-                } => {
-                    let label = self
-                        .label(fields, *slot, *column, transform)
-                        .map_err(|fault| fault.of_column(*column))?;
-                    rows.labels.push(label);
-                }
+                Step::Label(label) => rows.labels.push(label.number(fields)?),
                 Step::Weight { slot, column } => {
                     let weight = self
                         .weight(fields, *slot, *column)
                         .map_err(|fault| fault.of_column(*column))?;
                     rows.weights.push(weight);
                 }
-                Step::GroupKey { column, seed } => {
-                    let value = fields.first(*column).map_or(&b""[..], |c| fields.value(c).bytes);
-                    rows.group_keys.push(sign(value, *seed));
+                Step::GroupKey { slot, column, seed } => {
+                    let value = fields
+                        .only(*column)
+                        .map_err(|second| self.second("group", *slot, second).of_column(*column))?;
+                    let bytes = value.map_or(&b""[..], |value| value.bytes);
+                    rows.group_keys.push(sign(bytes, *seed));
                 }
             }
         }
         Ok(())
     }
 
-    #[inline]
-    fn label<F: Fields>(
-        &self,
-        fields: &F,
-        slot: usize,
-        column: u32,
-        transform: &LabelTransform,
-    ) -> Result<f32, Fault> {
-        let name = || self.schema.slots[slot].name();
-        let Some(value) = fields.first(column).map(|cursor| fields.value(cursor)) else {
-            return Err(Fault::new(0, format!("label `{}` is missing", name())));
-        };
-        if value.bytes.is_empty() {
-            return Err(Fault::new(
-                value.at as usize,
-                format!("label `{}` is missing", name()),
-            ));
-        }
-        if let LabelTransform::OneOf { values } = transform {
-            let is_one = values.iter().any(|one| one.as_bytes() == value.bytes);
-            return Ok(f32::from(u8::from(is_one)));
-        }
-        let number = number::parse(value.bytes)
-            .map_err(|reason| Fault::new(value.at as usize, format!("label `{}`: {reason}", name())))?;
-        let made = match transform {
-            LabelTransform::Threshold { at } => f32::from(u8::from(number >= *at)),
-            LabelTransform::Affine { scale, shift } => number * scale + shift,
-            LabelTransform::Identity | LabelTransform::OneOf { .. } => number,
-        };
-        if made.is_finite() {
-            return Ok(made);
-        }
-        Err(Fault::new(
-            value.at as usize,
-            format!("label `{}`: the transformed value is not finite", name()),
-        ))
-    }
-
     fn weight<F: Fields>(&self, fields: &F, slot: usize, column: u32) -> Result<f32, Fault> {
         let name = || self.schema.slots[slot].name();
-        let value = fields.first(column).map(|cursor| fields.value(cursor));
+        let value = fields
+            .only(column)
+            .map_err(|second| self.second("weight", slot, second))?;
         let Some(value) = value.filter(|value| !value.bytes.is_empty()) else {
             return Err(Fault::new(0, format!("weight `{}` is missing", name())));
         };
@@ -288,6 +241,16 @@ impl Plan {
             return Err(fail(format!("{} is negative", shown(value.bytes))));
         }
         Ok(number)
+    }
+
+    #[cold]
+    fn second(&self, kind: &str, slot: usize, value: Value<'_>) -> Fault {
+        let name = self.schema.slots[slot].name();
+        let found = shown(value.bytes);
+        Fault::new(
+            value.at as usize,
+            format!("{kind} `{name}` has a second value: {found}"),
+        )
     }
 }
 

@@ -72,6 +72,8 @@ def test_a_bad_record_names_its_number_and_key() -> None:
         batcher().add([{"click": 1, "tags": {}}])
     with pytest.raises(DataError, match="record 0: key `click`: label `click` is missing"):
         batcher().add([{"price": 1}])
+    with pytest.raises(DataError, match="record 1: key `click`: label `click` has a second value: `2`"):
+        batcher().add([good, {"click": [1, 2], "price": 1}])
     with pytest.raises(DataError, match="record 0: is a list, not a dict"):
         batcher().add([[]])
 

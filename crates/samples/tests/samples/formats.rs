@@ -390,6 +390,50 @@ fn weights_and_group_keys_come_with_the_batch() {
 }
 
 #[test]
+fn a_second_value_where_one_belongs_is_a_bad_line() {
+    let slots = [
+        label("click"),
+        dense("price"),
+        json!({"kind": "weight", "name": "w"}),
+        json!({"kind": "group", "name": "user"}),
+    ];
+    let format = json!({"kind": "slots"});
+    one_row(&format, &slots, "click:1 price:2 w:1 user:u").expect("one of each");
+    for (line, expected) in [
+        (
+            "click:1 price:2 w:1 user:u click:0",
+            ":1:34: label `click` has a second value: `0`",
+        ),
+        (
+            "click:1 price:2 price:3 w:1 user:u",
+            ":1:23: slot `price`: more than 1 values, which is its width",
+        ),
+        (
+            "click:1 price:2 w:1 w:1 user:u",
+            ":1:23: weight `w` has a second value: `1`",
+        ),
+        (
+            "click:1 price:2 w:1 user:u user:v",
+            ":1:33: group `user` has a second value: `v`",
+        ),
+    ] {
+        let message = refusal(&format, &slots, line);
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
+fn a_label_that_its_transform_makes_infinite_is_a_bad_line() {
+    let affine = json!({"kind": "affine", "scale": 1e30, "shift": 0.0});
+    let slot = json!({"kind": "label", "name": "label", "transform": affine});
+    let message = refusal(&json!({"kind": "criteo"}), &[slot], &criteo_line("1e20"));
+    assert!(
+        message.contains("label `label`: the transformed value is not finite"),
+        "{message}"
+    );
+}
+
+#[test]
 fn a_line_without_reader_gives_the_row_that_a_reader_gives() {
     let slots = [label("label"), dense("I3"), sparse("C4")];
     let format = serde_json::from_value(json!({"kind": "criteo"})).expect("a format");
