@@ -8,6 +8,7 @@ from typing import IO, TYPE_CHECKING, Any
 from clickmill.config.checks import run_problems
 from clickmill.errors import ConfigError, DataError
 from clickmill.store import durable
+from clickmill.train.assembly import check_label
 from clickmill.train.measures import scoring_metrics
 from clickmill.train.run import Run
 from clickmill.train.scorer import Scorer
@@ -50,6 +51,8 @@ def evaluate(
     A runner of class `infer` names both: its `init_model_path` and the data set of its phase. Several
     checkpoints score together: what counts is the mean of their scores.
     """
+    runner, phase = _only_phase(config)
+    check_label(config, dataset or runner.evaluate_dataset_name or phase.dataset_name)
     metrics: MetricSet | None = None
 
     def take(batch: Batch, scores: Scores) -> None:

@@ -58,6 +58,15 @@ def plan_schema(
     return build_schema(config.dataset_named(phase.dataset_name), hyper, requests, seed=runner.seed)
 
 
+def check_label(config: Config, dataset_name: str) -> None:
+    """Refuse a data set whose samples have no label, before anything of it is read."""
+    if not build_schema(config.dataset_named(dataset_name), config.hyper_parameters).labels:
+        raise ConfigError(
+            f"data set `{dataset_name}` has no label: there is nothing to learn from or to compare with",
+            hint="name it with `label_slot`, or give the schema a slot of kind `label`",
+        )
+
+
 def build_parts(
     config: Config,
     runner: RunnerConfig,

@@ -21,7 +21,7 @@ from clickmill.nn.dropout import replace_dropout
 from clickmill.store import durable
 from clickmill.store.lock import only_writer
 from clickmill.train.archive import Archive, open_newest
-from clickmill.train.assembly import build_parts, model_source, plan_schema
+from clickmill.train.assembly import build_parts, check_label, model_source, plan_schema
 from clickmill.train.checkpoint import read_manifest
 from clickmill.train.evaluation import score_batches
 from clickmill.train.journal import Journal
@@ -127,6 +127,9 @@ class Run:
 
     def _build(self, checkpoint: Checkpoint | None) -> None:
         runner, phase = self.runner, self.phase
+        for name in (phase.dataset_name, runner.evaluate_dataset_name):
+            if name is not None:
+                check_label(self.config, name)
         model_class = load_model_class(phase.model, Path())
         planned = plan_schema(self.config, runner, phase, model_class)
         settings = settings_of(self.config, runner, phase, schema_json=planned.to_core().to_json())

@@ -133,6 +133,16 @@ def test_a_report_of_a_run_without_an_event_says_so(workplace):
     assert not Path("run/report.html").exists()
 
 
+UNLABELLED = 'dataset.0={name: log, data_path: slots.txt, sparse_slots: "1 2", label_slot: ""}'
+
+
+@pytest.mark.parametrize("command", ["train", "evaluate"])
+def test_a_data_set_without_label_is_refused_before_it_is_read(workplace, command):
+    """Nor is the file there."""
+    result = CliRunner().invoke(app, [command, "-m", "config.yaml", "--set", UNLABELLED])
+    assert_told(result, 2, "data set `log` has no label", "hint: name it with `label_slot`")
+
+
 def test_validation_without_samples_is_found_before_training(damaged):
     result = run_train("dataset.0.validation.data_path=empty.tsv")
     assert_told(result, 3, "no sample in 1 files, the first is empty.tsv")
