@@ -34,6 +34,9 @@ pub struct ReaderConfig {
     /// Whether a slot whose column never occurs is an error behind the last batch of the pass.
     #[serde(default = "yes")]
     pub require_slots: bool,
+    /// Whether the first label, the one that a model learns, must be 0 or 1.
+    #[serde(default)]
+    pub binary_label: bool,
 }
 
 /// A file, or the lines of a plain file that start in `start..end`.

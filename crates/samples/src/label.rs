@@ -11,6 +11,7 @@ pub(crate) struct Label {
     name: String,
     column: u32,
     transform: LabelTransform,
+    is_binary: bool,
 }
 
 impl Label {
@@ -19,7 +20,13 @@ impl Label {
             name: slot.name.clone(),
             column,
             transform: slot.transform.clone(),
+            is_binary: false,
         }
+    }
+
+    /// From now on any number but 0 and 1 is a fault.
+    pub(crate) fn require_binary(&mut self) {
+        self.is_binary = true;
     }
 
     #[inline]
@@ -38,18 +45,40 @@ impl Label {
         }
         let number =
             number::parse(value.bytes).map_err(|reason| self.fault(value.at, &format!(": {reason}")))?;
-        match self.transform {
-            LabelTransform::Threshold { at } => Ok(f32::from(u8::from(number >= at))),
-            LabelTransform::Affine { scale, shift } => {
-                let made = number * scale + shift;
-                if made.is_finite() {
-                    Ok(made)
-                } else {
-                    Err(self.fault(value.at, ": the transformed value is not finite"))
-                }
-            }
-            LabelTransform::Identity | LabelTransform::OneOf { .. } => Ok(number),
+        let made = match self.transform {
+            LabelTransform::Threshold { at } => f32::from(u8::from(number >= at)),
+            LabelTransform::Affine { scale, shift } => number * scale + shift,
+            LabelTransform::Identity | LabelTransform::OneOf { .. } => number,
+        };
+        #[expect(clippy::float_cmp, reason = "a label of 0 or 1 is exactly that")]
+        let is_good = if self.is_binary {
+            made == 0.0 || made == 1.0
+        } else {
+            made.is_finite()
+        };
+        if is_good {
+            Ok(made)
+        } else {
+            Err(self.wrong(value, made))
         }
+    }
+
+    #[cold]
+    fn wrong(&self, value: Value<'_>, made: f32) -> Fault {
+        let reason = if !made.is_finite() {
+            ": the transformed value is not finite".to_owned()
+        } else if self.transform == LabelTransform::Identity {
+            format!(
+                ": {} is neither 0 nor 1; a transform, `threshold` or `one_of`, can make it so",
+                shown(value.bytes)
+            )
+        } else {
+            format!(
+                ": {} becomes {made}, which is neither 0 nor 1",
+                shown(value.bytes)
+            )
+        };
+        self.fault(value.at, &reason)
     }
 
     #[cold]

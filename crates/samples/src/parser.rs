@@ -48,6 +48,14 @@ impl Parser {
         Ok(Self { format, plan })
     }
 
+    /// The parser, with any number but 0 and 1 refused in the first label.
+    pub(crate) fn with_binary_label(self, is_binary: bool) -> Self {
+        Self {
+            plan: self.plan.with_binary_label(is_binary),
+            ..self
+        }
+    }
+
     pub fn plan(&self) -> &Plan {
         &self.plan
     }

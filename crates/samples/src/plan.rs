@@ -141,6 +141,21 @@ impl Plan {
         Ok(plan)
     }
 
+    /// The plan, with any number but 0 and 1 refused in the first label: the one that a model learns.
+    pub(crate) fn with_binary_label(mut self, is_binary: bool) -> Self {
+        let first = self.steps.iter_mut().find_map(|step| {
+            if let Step::Label(label) = step {
+                Some(label)
+            } else {
+                None
+            }
+        });
+        if let Some(label) = first.filter(|_| is_binary) {
+            label.require_binary();
+        }
+        self
+    }
+
     pub fn shape(&self) -> &Shape {
         &self.shape
     }

@@ -46,7 +46,8 @@ impl Reader {
         config.check()?;
         let units = Arc::new(Units::new(config)?);
         let first_file = units.files.first().map(|file| file.path.as_path());
-        let parser = Arc::new(Parser::new(schema, &config.format, first_file)?);
+        let parser = Parser::new(schema, &config.format, first_file)?;
+        let parser = Arc::new(parser.with_binary_label(config.binary_label));
         let start = start_position(&units, &parser, config, position)?;
         let job = Job {
             config: config.clone(),

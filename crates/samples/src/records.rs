@@ -30,6 +30,9 @@ pub struct RecordConfig {
     pub keep_last: bool,
     #[serde(default = "yes")]
     pub require_slots: bool,
+    /// Whether the first label, the one that a model learns, must be 0 or 1.
+    #[serde(default)]
+    pub binary_label: bool,
 }
 
 fn yes() -> bool {
@@ -86,7 +89,7 @@ impl RecordBatcher {
         config: RecordConfig,
         position: Option<&Position>,
     ) -> Result<Self, Error> {
-        let plan = Plan::new(schema, &Columns::Named(Vec::new()))?;
+        let plan = Plan::new(schema, &Columns::Named(Vec::new()))?.with_binary_label(config.binary_label);
         let num_columns = plan.columns().len();
         let here = match position {
             Some(position) if position.seen.len() != num_columns => {

@@ -24,10 +24,12 @@ def reader_config(
     seed: int = 0,
     pass_number: int = 0,
     is_training: bool = True,
+    has_binary_label: bool = False,
 ) -> dict[str, Any]:
     """Object for `_core.Reader`; `files` are paths, or dicts with `path`, `start` and `end` in bytes.
 
-    What is not trained on is read in its order and to its last sample.
+    What is not trained on is read in its order and to its last sample. `has_binary_label`: any other label
+    than 0 and 1 is a bad line.
     """
     options = {} if dataset.format is None else dataset.format.model_dump(mode="json", exclude_none=True)
     return {
@@ -41,6 +43,7 @@ def reader_config(
         "max_line_bytes": dataset.max_line_bytes,
         "keep_last": dataset.keep_last or not is_training,
         "require_slots": dataset.require_slots,
+        "binary_label": has_binary_label,
     }
 
 

@@ -48,6 +48,7 @@ class ParquetSource:
         batch_size: int,
         keep_last: bool,
         require_slots: bool,
+        has_binary_label: bool,
         shuffle: Mapping[str, Any],
         pass_number: int,
         position: str | None,
@@ -56,6 +57,7 @@ class ParquetSource:
             "batch_size": batch_size,
             "keep_last": keep_last,
             "require_slots": require_slots,
+            "binary_label": has_binary_label,
             "shuffle": dict(shuffle),
             "pass": pass_number,
         }

@@ -63,6 +63,7 @@ class RecordSource:
         batch_size: int,
         keep_last: bool,
         require_slots: bool,
+        has_binary_label: bool,
         shuffle: Mapping[str, Any],
         pass_number: int,
         position: str | None,
@@ -73,6 +74,7 @@ class RecordSource:
             "batch_size": batch_size,
             "keep_last": keep_last,
             "require_slots": require_slots,
+            "binary_label": has_binary_label,
             "shuffle": dict(shuffle),
             "pass": pass_number,
         }

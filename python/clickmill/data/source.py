@@ -42,12 +42,22 @@ class BatchSource(Protocol):
 
 
 class DataSet:
-    """Training and validation samples of one `dataset` section."""
+    """Training and validation samples of one `dataset` section.
+
+    `has_binary_label`: the model learns 0 and 1, and any other label is a bad line.
+    """
 
     def __init__(
-        self, config: DatasetConfig, base: Path, *, seed: int = 0, shuffle_files: bool = False
+        self,
+        config: DatasetConfig,
+        base: Path,
+        *,
+        seed: int = 0,
+        shuffle_files: bool = False,
+        has_binary_label: bool = False,
     ) -> None:
         self.config = config
+        self._has_binary_label = has_binary_label
         self._seed = seed
         self._shuffle_files = shuffle_files
         self._reader_class = (
@@ -132,6 +142,7 @@ class DataSet:
             batch_size=config.batch_size,
             keep_last=config.keep_last or not is_training,
             require_slots=config.require_slots,
+            has_binary_label=self._has_binary_label,
             shuffle=self._shuffle(is_training=is_training),
             pass_number=pass_number,
             position=position,
@@ -156,6 +167,7 @@ class DataSet:
                 batch_size=config.batch_size,
                 keep_last=config.keep_last or not is_training,
                 require_slots=config.require_slots,
+                has_binary_label=self._has_binary_label,
                 shuffle=self._shuffle(is_training=is_training),
                 pass_number=pass_number,
                 position=position,
@@ -168,7 +180,12 @@ class DataSet:
     def _reader_json(self, files: list[FileRange], pass_number: int, *, is_training: bool) -> str:
         paths: list[str | dict[str, Any]] = [file.to_json() for file in files]
         config = reader_config(
-            self.config, paths, seed=self._seed, pass_number=pass_number, is_training=is_training
+            self.config,
+            paths,
+            seed=self._seed,
+            pass_number=pass_number,
+            is_training=is_training,
+            has_binary_label=self._has_binary_label,
         )
         return json.dumps(config)
 

@@ -43,7 +43,8 @@ class Model(torch.nn.Module):
     """
 
     task: ClassVar[Literal["binary", "regression"]] = "binary"
-    """Which metrics fit: `regression` where labels, and what `predict` gives, are any numbers."""
+    """`binary`: labels other than 0 and 1 are bad lines. `regression`: labels, and what `predict` gives, are
+    any numbers. The metrics follow."""
 
     def __init__(self, inputs: Inputs, hyper: Mapping[str, Any]) -> None:
         super().__init__()

@@ -77,7 +77,7 @@ def infer(
 
 def _infer_phase(config: Config, runner: RunnerConfig, phase: PhaseConfig) -> dict[str, Any]:
     out = Path(runner.runner_result_dump_path or f"runs/{runner.name}/scores.txt")
-    return _write_all(Scorer(config, runner, phase, [Path(runner.init_model_path)], phase.dataset_name), out)
+    return _write_all(Scorer(config, runner, phase, [_named(runner)], phase.dataset_name), out)
 
 
 def _write_all(scorer: Scorer, out: Path) -> dict[str, Any]:

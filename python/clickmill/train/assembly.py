@@ -85,7 +85,13 @@ def build_parts(
     hyper = checkpoint.manifest.hyper if checkpoint else config.hyper_parameters.for_model()
     requests = model_class.tables(hyper)
     dataset = config.dataset_named(phase.dataset_name)
-    data = DataSet(dataset, Path(), seed=runner.seed, shuffle_files=phase.shuffle_filelist)
+    data = DataSet(
+        dataset,
+        Path(),
+        seed=runner.seed,
+        shuffle_files=phase.shuffle_filelist,
+        has_binary_label=model_class.task == "binary",
+    )
     if checkpoint:
         schema = _core.Schema((checkpoint.folder / "schema.json").read_text(encoding="utf-8"))
     else:

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from clickmill.config import Config, PhaseConfig, RunnerConfig
     from clickmill.data.source import BatchSource
     from clickmill.metrics import MetricSet
+    from clickmill.nn import Model
     from clickmill.train.checkpoint import Checkpoint
 
 logger = logging.getLogger("clickmill.train")
@@ -136,7 +137,7 @@ class Run:
         changes = check_settings(checkpoint, settings, model_source(phase.model)) if checkpoint else []
         origin = open_origin(runner) if checkpoint is None else None
         self.parts = build_parts(self.config, runner, phase, checkpoint=checkpoint, origin=origin)
-        self._evaluated = _evaluated_data(self.config, runner)
+        self._evaluated = _evaluated_data(self.config, runner, self.parts.model)
         self._check_validation()
         if checkpoint is None:
             self._check_slots()
@@ -402,10 +403,12 @@ def _saved(checkpoint: Checkpoint, seconds: float | None) -> Saved:
     )
 
 
-def _evaluated_data(config: Config, runner: RunnerConfig) -> DataSet | None:
+def _evaluated_data(config: Config, runner: RunnerConfig, model: Model) -> DataSet | None:
     """The data set that `evaluate_dataset_name` names; its files are looked for before training begins."""
     name = runner.evaluate_dataset_name
-    return None if name is None else DataSet(config.dataset_named(name), Path())
+    if name is None:
+        return None
+    return DataSet(config.dataset_named(name), Path(), has_binary_label=model.task == "binary")
 
 
 def prepare_process(num_workers: int) -> None:

@@ -179,6 +179,63 @@ fn bad_lines_over_the_limit_stop_after_the_batches_before_them() {
 }
 
 #[test]
+fn a_label_that_is_neither_0_nor_1_is_a_bad_line_where_the_model_needs_it() {
+    let labels = |transform: Value| {
+        vec![
+            json!({"kind": "label", "name": "click", "transform": transform}),
+            json!({"kind": "label", "name": "n"}),
+            json!({"kind": "sparse", "name": "c"}),
+        ]
+    };
+    let read_labels = |slots: &[Value], changes: &Value| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let path = write(folder.path(), "data", b"1 7 a\n0.5 7 a\n0 7 a\n2 7 a\n1.0 7 a\n");
+        let mut reader =
+            Reader::open(&schema(slots), &config(&[path], &format(), changes), None).expect("it opens");
+        let mut found = Vec::new();
+        while let Some(batch) = reader.next()? {
+            found.extend(batch.labels.iter().copied().step_by(2));
+        }
+        let bad: Vec<String> = reader
+            .bad_lines()
+            .first()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        Ok::<_, Error>((found, bad))
+    };
+    let plain = labels(json!({"kind": "identity"}));
+    let (found, bad) = read_labels(&plain, &json!({})).expect("any number");
+    assert_eq!((found, bad.len()), (vec![1.0, 0.5, 0.0, 2.0, 1.0], 0));
+    let binary = json!({"binary_label": true, "max_bad_lines": 2});
+    let (found, bad) = read_labels(&plain, &binary).expect("two bad lines");
+    assert_eq!(found, [1.0, 0.0, 1.0], "the second label may be anything");
+    assert!(
+        bad[0].contains("data:2:1: label `click`: `0.5` is neither 0 nor 1; a transform"),
+        "{}",
+        bad[0]
+    );
+    assert!(
+        bad[1].contains("data:4:1: label `click`: `2` is neither"),
+        "{}",
+        bad[1]
+    );
+    let limit = json!({"binary_label": true, "max_bad_lines": 1});
+    let error = read_labels(&plain, &limit).expect_err("one too many").to_string();
+    assert!(error.contains("2 bad lines, max_bad_lines is 1"), "{error}");
+    let threshold = labels(json!({"kind": "threshold", "at": 1.0}));
+    let strict = json!({"binary_label": true});
+    let (found, _) = read_labels(&threshold, &strict).expect("the transform makes them binary");
+    assert_eq!(found, [1.0, 0.0, 0.0, 1.0, 1.0]);
+    let affine = labels(json!({"kind": "affine", "scale": 2.0, "shift": -1.0}));
+    let error = read_labels(&affine, &strict).expect_err("-1 and 3").to_string();
+    assert!(
+        error.contains(":3:1: label `click`: `0` becomes -1, which is neither"),
+        "{error}"
+    );
+}
+
+#[test]
 fn only_the_first_bad_lines_are_described_all_are_counted() {
     let text: Vec<u8> = (0..50)
         .flat_map(|row| format!("bad\n1 {row} a\n").into_bytes())

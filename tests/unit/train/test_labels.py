@@ -1,0 +1,120 @@
+"""Labels that the model cannot learn are bad lines, with their place, in whatever format they come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.unit.train.conftest import small_config
+
+from clickmill.errors import DataError
+from clickmill.train.api import evaluate, train
+
+SLOTS = "{slots: [{kind: label, name: y%s}, {kind: sparse, name: a}]}"
+READER = """
+class Reader:
+    def __iter__(self):
+        for row in range(40):
+            yield {"y": 2 if row == 7 else row % 2, "a": f"v{row % 5}"}
+"""
+SHORT = ("runner.0.epochs=1", "dataset.0.validation=null")
+
+
+def spoil(line: int, label: bytes) -> None:
+    """Give one line of the training log another label."""
+    lines = Path("train.tsv").read_bytes().splitlines(keepends=True)
+    lines[line - 1] = label + lines[line - 1][1:]
+    Path("train.tsv").unlink()
+    Path("train.tsv").write_bytes(b"".join(lines))
+
+
+@pytest.mark.parametrize("label", ["2", "0.5", "-1"])
+def test_a_label_that_is_not_binary_is_named_with_its_line_despite_the_shuffle(workplace, label):
+    spoil(1234, label.encode())
+    with pytest.raises(DataError, match=rf"train\.tsv:1234:1: label `label`: `{label}` is neither 0 nor 1"):
+        train(small_config(*SHORT))
+
+
+def test_labels_that_are_not_binary_count_as_bad_lines(workplace):
+    spoil(1234, b"2")
+    spoil(2345, b"3")
+    (summary,) = train(small_config(*SHORT, "dataset.0.max_bad_lines=2"))
+    assert summary["bad_lines"] == 2
+    with pytest.raises(DataError, match="2 bad lines, max_bad_lines is 1"):
+        train(small_config(*SHORT, "dataset.0.max_bad_lines=1"))
+
+
+def test_a_label_that_is_not_binary_is_refused_in_evaluation(workplace):
+    train(small_config("runner.0.epochs=1"))
+    spoil(3, b"2")
+    with pytest.raises(DataError, match=r"train\.tsv:3:1: label `label`: `2` is neither"):
+        evaluate(small_config("dataset.0.validation=null"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("slots", "y:2 a:3\n"),
+        ("csv", "y,a\n2,3\n"),
+        ("libsvm", "2 3:1\n"),
+        ("show_click", "5 2 3:a\n"),
+        ("{kind: delimited, delimiter: ' ', columns: [y, a]}", "2 3\n"),
+    ],
+)
+def test_every_format_names_the_line(workplace, kind, text):
+    names = {"libsvm": ("label", "features"), "show_click": ("click", "a")}
+    label, sparse = names.get(kind, ("y", "a"))
+    schema = f"{{slots: [{{kind: label, name: {label}}}, {{kind: sparse, name: {sparse}}}]}}"
+    Path("log.txt").write_text(text)
+    line = text.count("\n")
+    config = f"dataset.0={{name: log, format: {kind}, data_path: log.txt, schema: {schema}}}"
+    with pytest.raises(DataError, match=rf"log\.txt:{line}:\d+: label `{label}`: `2` is neither 0 nor 1"):
+        train(small_config("runner.0.epochs=1", config))
+
+
+def test_a_transform_that_makes_labels_binary_lets_any_number_in(workplace):
+    Path("log.csv").write_text("y,a\n" + "5,x\n2,y\n" * 40)
+    schema = SLOTS % ", transform: {kind: threshold, at: 4}"
+    log = f"dataset.0={{name: log, format: csv, data_path: log.csv, schema: {schema}}}"
+    (summary,) = train(small_config("runner.0.epochs=1", log))
+    assert summary["train"]["actual_ctr"] == 0.5
+
+
+def test_a_regression_takes_any_label(workplace):
+    Path("model.py").write_text(
+        "import torch\n"
+        "from clickmill import nn\n\n\n"
+        "class Model(nn.Model):\n"
+        "    task = 'regression'\n\n"
+        "    def __init__(self, inputs, hyper):\n"
+        "        super().__init__(inputs, hyper)\n"
+        "        self.bias = torch.nn.Parameter(torch.zeros(1))\n\n"
+        "    def forward(self, batch):\n"
+        "        return batch.pooled['embedding'].sum((1, 2)) + self.bias\n\n"
+        "    def loss(self, logit_B, label_B, weight_B=None):\n"
+        "        return ((logit_B - label_B) ** 2).mean()\n\n"
+        "    def predict(self, logit_B):\n"
+        "        return logit_B\n"
+    )
+    Path("log.csv").write_text("y,a\n" + "5,x\n2,y\n" * 40)
+    log = f"dataset.0={{name: log, format: csv, data_path: log.csv, schema: {SLOTS % ''}}}"
+    (summary,) = train(small_config("runner.0.epochs=1", "phase.0.model=model.py", log))
+    assert summary["train"]["mean_label"] == 3.5
+
+
+def test_records_of_a_users_reader_are_named_by_their_number(workplace):
+    Path("reader.py").write_text(READER)
+    log = f"{{name: log, data_path: train.tsv, data_converter: reader.py, schema: {SLOTS % ''}}}"
+    with pytest.raises(DataError, match="record 7: key `y`: label `y`: `2` is neither 0 nor 1"):
+        train(small_config("runner.0.epochs=1", f"dataset.0={log}"))
+
+
+def test_rows_of_parquet_are_named_by_their_number(workplace):
+    labels = [2 if row == 7 else row % 2 for row in range(40)]
+    table = pa.table({"y": labels, "a": [f"v{row % 5}" for row in range(40)]})
+    pq.write_table(table, "log.parquet")
+    log = f"{{name: log, format: parquet, data_path: log.parquet, schema: {SLOTS % ''}}}"
+    with pytest.raises(DataError, match="record 7: key `y`: label `y`: `2` is neither 0 nor 1"):
+        train(small_config("runner.0.epochs=1", f"dataset.0={log}"))
