@@ -12,6 +12,9 @@ from clickmill.errors import DataError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+FileSize = tuple[str, int]
+"""Name of a file, without its folder, and its bytes."""
+
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}
 
 
@@ -55,6 +58,11 @@ def find_files(patterns: Sequence[str], base: Path) -> list[Path]:
             )
         files.extend(found)
     return files
+
+
+def sizes_of(files: Sequence[FileRange]) -> list[FileSize]:
+    """What a later look at the files can be compared with; a data set may move to another folder."""
+    return [(file.path.name, file.path.stat().st_size) for file in files]
 
 
 def hold_out(files: Sequence[Path], fraction: float) -> tuple[list[FileRange], list[FileRange]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from clickmill._core import Reader, fit_schema
 from clickmill.config.native import reader_config, shuffle_config
-from clickmill.data.files import FileRange, find_files, hold_out
+from clickmill.data.files import FileRange, find_files, hold_out, sizes_of
 from clickmill.data.presence import look_for_slots
 from clickmill.data.records import RecordSource, load_reader_class
 from clickmill.errors import ConfigError
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from clickmill._core import Batch, Schema
     from clickmill.config.dataset import DatasetConfig
+    from clickmill.data.files import FileSize
     from clickmill.data.parquet import ParquetSource
 
 
@@ -92,11 +93,19 @@ class DataSet:
 
     def open(self, schema: Schema, pass_number: int, position: str | None = None) -> BatchSource:
         """Training samples of a pass, from `position` on."""
+        files = self._files_of(pass_number)
+        return self._open(schema, files, pass_number, position, is_training=True)
+
+    def file_sizes(self, pass_number: int) -> list[FileSize]:
+        """Names and sizes, as they are now, of what a pass reads, in its order."""
+        return sizes_of(self._files_of(pass_number))
+
+    def _files_of(self, pass_number: int) -> list[FileRange]:
         files = list(self.files)
         if self._shuffle_files:
             # Seeded with a text, whose bytes Python hashes the same way in every version and process.
             random.Random(f"{self._seed}:{pass_number}").shuffle(files)
-        return self._open(schema, files, pass_number, position, is_training=True)
+        return files
 
     def open_validation(self, schema: Schema) -> BatchSource | None:
         """Validation samples in their order; None where there are none."""

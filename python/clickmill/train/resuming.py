@@ -10,6 +10,7 @@ A checkpoint holds the settings of its run. When the run is resumed each key fal
 from __future__ import annotations
 
 import json
+from collections import Counter
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from clickmill.config import Config, PhaseConfig, RunnerConfig
+    from clickmill.data.files import FileSize
+    from clickmill.data.source import DataSet
     from clickmill.train.checkpoint import Checkpoint
 
 _FREE = (
@@ -78,6 +81,10 @@ _FIXED = ("hyper_parameters.*optimizer.class",)
 """Would be noted by the rules above, but the state of one optimizer is not that of another."""
 
 
+_MOST_FILES = 10
+"""Changed files that a message names."""
+
+
 def settings_of(
     config: Config, runner: RunnerConfig, phase: PhaseConfig, *, schema_json: str
 ) -> dict[str, Any]:
@@ -120,6 +127,39 @@ def check_settings(checkpoint: Checkpoint, now: Mapping[str, Any], model_source:
             hint=f"undo the change, or start a new run with `init_model_path: {checkpoint.folder}`",
         )
     return noted
+
+
+def check_files(checkpoint: Checkpoint, data: DataSet) -> None:
+    """Refuse to go on inside a pass whose files are not what they were when it began."""
+    pass_number = checkpoint.manifest.pass_number
+    before = [(name, size) for name, size in checkpoint.read_json("trainer.json").get("files", [])]
+    changes = _file_changes(before, data.file_sizes(pass_number)) if before else []
+    if not changes:
+        return
+    more = len(changes) - _MOST_FILES
+    lines = [f"\n  {words}" for words in changes[:_MOST_FILES]] + (
+        [f"\n  and {more} more"] if more > 0 else []
+    )
+    raise ConfigError(
+        f"cannot resume in the middle of pass {pass_number}: "
+        f"the files have changed since it began{''.join(lines)}",
+        hint="bring them back as they were, or start a new run with "
+        f"`init_model_path: {checkpoint.folder}`; between passes files may change",
+    )
+
+
+def _file_changes(before: list[FileSize], now: list[FileSize]) -> list[str]:
+    names, names_now = [name for name, _ in before], [name for name, _ in now]
+    if names == names_now:
+        return [
+            f"`{name}` had {old} bytes, has {new}"
+            for (name, old), (_, new) in zip(before, now, strict=True)
+            if old != new
+        ]
+    gone, new = Counter(names) - Counter(names_now), Counter(names_now) - Counter(names)
+    words = [f"`{name}` is not among them any more" for name in gone.elements()]
+    words += [f"`{name}` is new" for name in new.elements()]
+    return words or ["they stand in another order"]
 
 
 def _differences(old: Any, new: Any, path: str) -> Iterator[tuple[str, Any, Any]]:

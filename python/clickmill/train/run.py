@@ -29,7 +29,7 @@ from clickmill.train.measures import main_metric, scoring_metrics, training_metr
 from clickmill.train.observer import Observer, RunStart, Saved
 from clickmill.train.observers import JournalObserver, LogObserver, TensorBoardObserver
 from clickmill.train.replica import Replicas
-from clickmill.train.resuming import check_settings, settings_of
+from clickmill.train.resuming import check_files, check_settings, settings_of
 from clickmill.train.saving import RunState
 from clickmill.train.settings import (
     dense_optimizer_json,
@@ -137,6 +137,8 @@ class Run:
         changes = check_settings(checkpoint, settings, model_source(phase.model)) if checkpoint else []
         origin = open_origin(runner) if checkpoint is None else None
         self.parts = build_parts(self.config, runner, phase, checkpoint=checkpoint, origin=origin)
+        if checkpoint is not None:
+            check_files(checkpoint, self.parts.data)
         self._evaluated = _evaluated_data(self.config, runner, self.parts.model)
         self._check_validation()
         if checkpoint is None:
@@ -249,6 +251,8 @@ class Run:
         )
 
     def _open_pass(self, pass_number: int, position: str | None) -> BatchSource:
+        # As they are when the pass begins: a checkpoint inside it tells them to whoever resumes.
+        self.state.files = self.parts.data.file_sizes(pass_number)
         try:
             return self.parts.data.open(self.parts.schema, pass_number, position)
         except ConfigError as error:
@@ -256,7 +260,7 @@ class Run:
                 raise
             raise ConfigError(
                 f"cannot resume in the middle of pass {pass_number}: {error}",
-                hint="the files must have the names that they had, in the same order",
+                hint="the files must have the names and sizes that they had, in the same order",
             ) from error
 
     # What happens at fences.

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clickmill._core import DenseOptimizer
+    from clickmill.data.files import FileSize
     from clickmill.metrics import MetricSet
     from clickmill.train.assembly import Parts
     from clickmill.train.journal import Journal
@@ -50,6 +51,8 @@ class RunState:
         self.journal = journal
         self.settings = settings
         """The configuration as a resumed run compares it with its own."""
+        self.files: list[FileSize] = []
+        """What the pass under way reads, as it was when the pass began."""
 
     def save(
         self,
@@ -121,6 +124,7 @@ class RunState:
         return {
             "place": place.__dict__,
             "has_stopped": has_stopped,
+            "files": [] if place.position is None else self.files,
             "metrics": {
                 name: base64.b64encode(state).decode() for name, state in self.metrics.state_dict().items()
             },

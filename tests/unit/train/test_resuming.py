@@ -203,12 +203,51 @@ def test_a_new_run_does_not_need_the_damaged_file_of_an_old_one(workplace):
     assert evaluate(small_config())["samples"] == 1000
 
 
-def test_other_files_are_refused_by_the_reader(workplace):
+def resume_refusal(caplog, *overrides: str) -> str:
+    """How a resume inside the first pass is refused: before it says that it goes on."""
+    shutil.rmtree("run/checkpoints", ignore_errors=True)
+    caplog.clear()
+    caplog.set_level("INFO", logger="clickmill.train")
+    with pytest.raises(ConfigError, match="cannot resume in the middle of pass 0") as caught:
+        train(small_config("runner.0.save_step_interval=10", *overrides), resume=True)
+    assert "run.started" not in caplog.text
+    assert caught.value.hint is not None
+    return str(caught.value)
+
+
+def test_other_files_are_refused_by_their_names(workplace, caplog):
     train(small_config("runner.0.epochs=1", "runner.0.save_step_interval=10"))
-    shutil.rmtree("run/checkpoints")
     Path("other.tsv").symlink_to("train.tsv")
-    with pytest.raises(ConfigError, match=r"cannot resume in the middle of pass 0.*other files"):
-        train(small_config("runner.0.save_step_interval=10", "dataset.0.data_path=other.tsv"), resume=True)
+    message = resume_refusal(caplog, "dataset.0.data_path=other.tsv")
+    assert message.endswith("\n  `train.tsv` is not among them any more\n  `other.tsv` is new")
+    message = resume_refusal(caplog, "dataset.0.data_path=[train.tsv, other.tsv]")
+    assert message.endswith("\n  `other.tsv` is new")
+
+
+def test_files_in_another_order_are_refused(workplace, caplog):
+    options = ("runner.0.epochs=1", "runner.0.save_step_interval=10")
+    train(small_config(*options, "dataset.0.data_path=[train.tsv, test.tsv]"))
+    message = resume_refusal(caplog, "dataset.0.data_path=[test.tsv, train.tsv]")
+    assert message.endswith("they stand in another order")
+
+
+def test_a_log_that_has_grown_is_named_with_its_sizes(workplace, caplog):
+    log = Path("train.tsv").read_bytes()
+    Path("train.tsv").unlink()
+    Path("train.tsv").write_bytes(log)
+    train(small_config("runner.0.epochs=1", "runner.0.save_step_interval=10"))
+    Path("train.tsv").write_bytes(log + log)
+    message = resume_refusal(caplog)
+    assert message.endswith(f"\n  `train.tsv` had {len(log)} bytes, has {len(log) * 2}")
+
+
+def test_between_passes_a_log_may_grow(workplace):
+    log = Path("train.tsv").read_bytes()
+    train(small_config("runner.0.epochs=1"))
+    Path("train.tsv").unlink()
+    Path("train.tsv").write_bytes(log + log)
+    (summary,) = train(small_config(), resume=True)
+    assert summary["step"] == 31 + 61
 
 
 def test_evaluation_does_not_ask_for_the_optimizer_of_the_checkpoint(workplace):
