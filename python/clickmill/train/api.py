@@ -14,7 +14,7 @@ from clickmill.train.run import Run
 from clickmill.train.scorer import Scorer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from clickmill._core import Batch
     from clickmill.config import Config, PhaseConfig, RunnerConfig
@@ -70,14 +70,16 @@ def infer(
 ) -> dict[str, Any]:
     """Write one score a line to `out`, in the order of the samples; the file appears when it is whole.
 
-    Several checkpoints score together, as in `evaluate`.
+    Of a sample only what the model sees is read: labels, weights and groups may be there or not. Several
+    checkpoints score together, as in `evaluate`.
     """
-    return _write_all(_scorer(config, checkpoints, dataset), out)
+    return _write_all(_scorer(config, checkpoints, dataset, reads_labels=False), out)
 
 
 def _infer_phase(config: Config, runner: RunnerConfig, phase: PhaseConfig) -> dict[str, Any]:
     out = Path(runner.runner_result_dump_path or f"runs/{runner.name}/scores.txt")
-    return _write_all(Scorer(config, runner, phase, [_named(runner)], phase.dataset_name), out)
+    scorer = Scorer(config, runner, phase, [_named(runner)], phase.dataset_name, reads_labels=False)
+    return _write_all(scorer, out)
 
 
 def _write_all(scorer: Scorer, out: Path) -> dict[str, Any]:
@@ -90,7 +92,9 @@ def _write_scores(file: IO[bytes], scores: Scores) -> None:
     file.write("".join(f"{score:.9g}\n" for score in scores.tolist()).encode())
 
 
-def _scorer(config: Config, checkpoints: Sequence[Path], dataset: str | None) -> Scorer:
+def _scorer(
+    config: Config, checkpoints: Sequence[Path], dataset: str | None, *, reads_labels: bool = True
+) -> Scorer:
     """What the first phase of the first runner would score, with what it would score it."""
     runner = config.runners()[0]
     phase = config.phases_of(runner)[0]
@@ -99,7 +103,7 @@ def _scorer(config: Config, checkpoints: Sequence[Path], dataset: str | None) ->
         dataset = dataset or runner.evaluate_dataset_name or phase.dataset_name
     else:
         folders = checkpoints or [_newest(config, runner, phase)]
-    return Scorer(config, runner, phase, folders, dataset)
+    return Scorer(config, runner, phase, folders, dataset, reads_labels=reads_labels)
 
 
 def _named(runner: RunnerConfig) -> Path:

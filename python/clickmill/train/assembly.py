@@ -7,6 +7,7 @@ everything that the configuration named when it was written.
 from __future__ import annotations
 
 import contextlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,10 +75,12 @@ def build_parts(
     *,
     checkpoint: Checkpoint | None = None,
     origin: Checkpoint | None = None,
+    reads_labels: bool = True,
 ) -> Parts:
     """Parts of a phase; with a checkpoint its schema and its hyper-parameters are the ones that count.
 
-    `origin` is the checkpoint of another run that a new one starts from.
+    `origin` is the checkpoint of another run that a new one starts from. Without `reads_labels` samples are
+    what the model sees of them, and need have nothing else.
     """
     spec = checkpoint_model(checkpoint) if checkpoint else phase.model
     model_class = load_model_class(spec, Path())
@@ -97,6 +100,8 @@ def build_parts(
     else:
         planned = plan_schema(config, runner, phase, model_class)
         schema = data.fit((adopt_tables(planned, origin) if origin else planned).to_core())
+    if not reads_labels:
+        schema = _inputs_alone(schema)
     tables = make_tables(schema, config.hyper_parameters, requests)
     feeds = make_feeds(schema)
     # Dense parameters are drawn from the runner's seed alone, whatever ran in this process before.
@@ -117,6 +122,13 @@ def _lines_of(config: Config) -> Iterator[None]:
         if placed is error:
             raise
         raise placed from error
+
+
+def _inputs_alone(schema: _core.Schema) -> _core.Schema:
+    """The schema without labels, weights and groups."""
+    content = json.loads(schema.to_json())
+    content["slots"] = [slot for slot in content["slots"] if slot["kind"] in {"sparse", "dense"}]
+    return _core.Schema(json.dumps(content))
 
 
 def checkpoint_model(checkpoint: Checkpoint) -> str:

@@ -53,6 +53,8 @@ class Scorer:
         phase: PhaseConfig,
         folders: Sequence[Path],
         dataset: str | None,
+        *,
+        reads_labels: bool = True,
     ) -> None:
         prepare_process(phase.thread_num)
         self.name = ", ".join(str(folder) for folder in folders)
@@ -63,6 +65,7 @@ class Scorer:
         self._runner = runner
         self._phase = phase
         self._is_named = dataset is not None
+        self._reads_labels = reads_labels
         self._checkpoints = [open_checkpoint(folder) for folder in folders]
         for other in self._checkpoints[1:]:
             if _meaning(other) != _meaning(self._checkpoints[0]):
@@ -98,7 +101,13 @@ class Scorer:
         return sums.num_samples
 
     def _load(self, checkpoint: Checkpoint) -> Parts:
-        parts = build_parts(self._config, self._runner, self._phase, checkpoint=checkpoint)
+        parts = build_parts(
+            self._config,
+            self._runner,
+            self._phase,
+            checkpoint=checkpoint,
+            reads_labels=self._reads_labels,
+        )
         load_dense(parts.model, checkpoint.folder)
         load_tables(parts.tables, checkpoint, as_stored=True)
         return parts

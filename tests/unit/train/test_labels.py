@@ -10,7 +10,7 @@ import pytest
 from tests.unit.train.conftest import small_config
 
 from clickmill.errors import DataError
-from clickmill.train.api import evaluate, train
+from clickmill.train.api import evaluate, infer, train
 
 SLOTS = "{slots: [{kind: label, name: y%s}, {kind: sparse, name: a}]}"
 READER = """
@@ -118,3 +118,50 @@ def test_rows_of_parquet_are_named_by_their_number(workplace):
     log = f"{{name: log, format: parquet, data_path: log.parquet, schema: {SLOTS % ''}}}"
     with pytest.raises(DataError, match="record 7: key `y`: label `y`: `2` is neither 0 nor 1"):
         train(small_config("runner.0.epochs=1", f"dataset.0={log}"))
+
+
+def scores(*overrides: str, data: str) -> list[str]:
+    infer(small_config(f"dataset.0.data_path={data}", "dataset.0.validation=null", *overrides), Path("s.txt"))
+    return Path("s.txt").read_text().splitlines()
+
+
+@pytest.mark.parametrize("options", [(), ("dataset.0.format={kind: criteo, has_label: false}",)])
+def test_samples_without_label_are_scored(workplace, options):
+    train(small_config("runner.0.epochs=1"))
+    lines = Path("test.tsv").read_bytes().splitlines(keepends=True)
+    Path("unlabelled.tsv").write_bytes(b"".join(line.partition(b"\t")[2] for line in lines))
+    Path("unknown.tsv").write_bytes(b"".join(b"?" + line[1:] for line in lines))
+    expected = scores(data="test.tsv")
+    assert len(expected) == 1000
+    assert scores(*options, data="unlabelled.tsv") == expected
+    assert scores(data="unknown.tsv") == expected
+
+
+@pytest.mark.parametrize("slots", ["click 1 2", "1 2"])
+def test_slot_text_without_label_weight_and_group_is_scored(workplace, slots):
+    schema = (
+        "{slots: [{kind: label, name: click}, {kind: weight, name: w}, {kind: group, name: user}, "
+        "{kind: sparse, name: '1'}, {kind: sparse, name: '2'}]}"
+    )
+    rows = [f"1:{row} 2:{row % 7}\n" for row in range(200)]
+    Path("log.txt").write_text("".join(f"click:{n % 2} w:1 user:u {row}" for n, row in enumerate(rows)))
+    Path("bare.txt").write_text("".join(rows))
+    log = f"dataset.0={{name: log, format: slots, data_path: log.txt, schema: {schema}}}"
+    train(small_config("runner.0.epochs=1", log))
+    unlabelled = f'dataset.0={{name: log, data_path: log.txt, sparse_slots: "{slots}", label_slot: ""}}'
+    expected = scores(log, data="log.txt")
+    assert len(set(expected)) > 1
+    assert scores(log, data="bare.txt") == expected
+    assert scores(unlabelled, data="bare.txt") == expected
+
+
+def test_a_runner_of_class_infer_scores_samples_without_label(workplace):
+    train(small_config("runner.0.epochs=1"))
+    lines = Path("test.tsv").read_bytes().splitlines(keepends=True)
+    Path("unlabelled.tsv").write_bytes(b"".join(line.partition(b"\t")[2] for line in lines))
+    runner = "{name: train, class: infer, init_model_path: run/checkpoints/0, runner_result_dump_path: i.txt}"
+    config = small_config(
+        f"runner.0={runner}", "dataset.0.data_path=unlabelled.tsv", "dataset.0.validation=null"
+    )
+    (summary,) = train(config)
+    assert summary["samples"] == 1000
