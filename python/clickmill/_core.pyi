@@ -109,9 +109,17 @@ class ColumnBatcher:
     Batches from columns of text values, laid out as Arrow does.
     """
     def __new__(cls, /, schema: Schema, config_json: str, position_json: str | None = None) -> ColumnBatcher: ...
+    def absent_slots(self, /) -> list[str]:
+        """
+        Slots whose keys have not occurred so far; empty where nobody requires them.
+        """
     def add(self, /, columns: SupportsGetItem[int, tuple[str, NDArray[int64], NDArray[uint8], NDArray[int64] | None]]) -> list[Batch]:
         """
         Adds rows given by columns of equal length; the batches that they complete. An empty value is a null.
+        """
+    def check_slots(self, /) -> None:
+        """
+        For the end of a pass: a key that has not occurred in any record is an error.
         """
     def columns(self, /) -> list[str]:
         """
@@ -119,7 +127,7 @@ class ColumnBatcher:
         """
     def finish(self, /) -> list[Batch]:
         """
-        The batches that are left; the checks of the end of a pass.
+        The batches that are left; an error where there was no record at all.
         """
 
 @final
@@ -298,6 +306,10 @@ class Reader:
     Batches of one pass over text files; see docs/formats/samples.md for the configuration.
     """
     def __new__(cls, /, schema: Schema, config_json: str, position_json: str | None = None) -> Reader: ...
+    def absent_slots(self, /) -> list[str]:
+        """
+        Slots whose columns have not occurred up to the last batch; empty for formats of fixed columns.
+        """
     def bad_lines(self, /) -> str:
         """
         JSON: `{"count": n, "first": [{"file", "line", "column", "reason"}, …]}`.
@@ -321,13 +333,21 @@ class RecordBatcher:
     Batches from dicts: `str`, `bytes`, `int`, `float`, `bool`, None, and lists or tuples of these.
     """
     def __new__(cls, /, schema: Schema, config_json: str, position_json: str | None = None) -> RecordBatcher: ...
+    def absent_slots(self, /) -> list[str]:
+        """
+        Slots whose keys have not occurred so far; empty where nobody requires them.
+        """
     def add(self, /, records: "list[dict[str, object]]") -> list[Batch]:
         """
         Adds records; the batches that they complete.
         """
+    def check_slots(self, /) -> None:
+        """
+        For the end of a pass: a key that has not occurred in any record is an error.
+        """
     def finish(self, /) -> list[Batch]:
         """
-        The batches that are left; the checks of the end of a pass.
+        The batches that are left; an error where there was no record at all.
         """
 
 @final
@@ -496,7 +516,8 @@ class Table:
 
 def build_info() -> str:
     """
-    JSON: version, profile, platform, and the processor features that matter here with whether they are there.
+    JSON: version, profile, platform, the processor features that matter here with whether they are there, and
+    those that this build has code for and uses on this machine.
     """
 
 def describe(config_json: str, limit_rows: SupportsIndex | None = None) -> str:

@@ -51,7 +51,7 @@ def evaluate(
     A runner of class `infer` names both: its `init_model_path` and the data set of its phase. Several
     checkpoints score together: what counts is the mean of their scores.
     """
-    runner, phase = _only_phase(config)
+    runner, phase = _first_phase(config)
     check_label(config, dataset or runner.evaluate_dataset_name or phase.dataset_name)
     metrics: MetricSet | None = None
 
@@ -96,14 +96,18 @@ def _scorer(
     config: Config, checkpoints: Sequence[Path], dataset: str | None, *, reads_labels: bool = True
 ) -> Scorer:
     """What the first phase of the first runner would score, with what it would score it."""
-    runner = config.runners()[0]
-    phase = config.phases_of(runner)[0]
+    runner, phase = _first_phase(config)
     if runner.class_name == "infer":
         folders = checkpoints or [_named(runner)]
         dataset = dataset or runner.evaluate_dataset_name or phase.dataset_name
     else:
         folders = checkpoints or [_newest(config, runner, phase)]
     return Scorer(config, runner, phase, folders, dataset, reads_labels=reads_labels)
+
+
+def _first_phase(config: Config) -> tuple[RunnerConfig, PhaseConfig]:
+    runner = config.runners()[0]
+    return runner, config.phases_of(runner)[0]
 
 
 def _named(runner: RunnerConfig) -> Path:

@@ -423,17 +423,6 @@ fn a_second_value_where_one_belongs_is_a_bad_line() {
 }
 
 #[test]
-fn a_label_that_its_transform_makes_infinite_is_a_bad_line() {
-    let affine = json!({"kind": "affine", "scale": 1e30, "shift": 0.0});
-    let slot = json!({"kind": "label", "name": "label", "transform": affine});
-    let message = refusal(&json!({"kind": "criteo"}), &[slot], &criteo_line("1e20"));
-    assert!(
-        message.contains("label `label`: the transformed value is not finite"),
-        "{message}"
-    );
-}
-
-#[test]
 fn a_line_without_reader_gives_the_row_that_a_reader_gives() {
     let slots = [label("label"), dense("I3"), sparse("C4")];
     let format = serde_json::from_value(json!({"kind": "criteo"})).expect("a format");
