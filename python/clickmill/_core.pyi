@@ -117,6 +117,10 @@ class ColumnBatcher:
         """
         Adds rows given by columns of equal length; the batches that they complete. An empty value is a null.
         """
+    def bad_lines(self, /) -> str:
+        """
+        JSON: `{"count": n, "first": [{"file", "line", "column", "reason"}, …]}`, records for lines.
+        """
     def check_slots(self, /) -> None:
         """
         For the end of a pass: a key that has not occurred in any record is an error.
@@ -340,6 +344,10 @@ class RecordBatcher:
     def add(self, /, records: "list[dict[str, object]]") -> list[Batch]:
         """
         Adds records; the batches that they complete.
+        """
+    def bad_lines(self, /) -> str:
+        """
+        JSON: `{"count": n, "first": [{"file", "line", "column", "reason"}, …]}`, records for lines.
         """
     def check_slots(self, /) -> None:
         """

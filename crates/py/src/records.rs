@@ -60,6 +60,11 @@ fn absent_slots(inner: &Mutex<clickmill_samples::RecordBatcher>) -> Vec<String> 
         .collect()
 }
 
+fn bad_lines(py: Python<'_>, inner: &Mutex<clickmill_samples::RecordBatcher>) -> String {
+    let bad = py.detach(|| lock(inner).bad_lines().clone());
+    serde_json::to_string(&bad).expect("a log of bad lines holds only strings and numbers")
+}
+
 /// Writes the text of a value; false where it has none.
 fn write_text(value: &Bound<'_, PyAny>, text: &mut Vec<u8>) -> PyResult<bool> {
     if let Ok(value) = value.cast::<PyString>() {
@@ -179,6 +184,11 @@ impl RecordBatcher {
             .check_slots()
             .map_err(|error| errors::samples(py, &error))
     }
+
+    /// JSON: `{"count": n, "first": [{"file", "line", "column", "reason"}, …]}`, records for lines.
+    fn bad_lines(&self, py: Python<'_>) -> String {
+        bad_lines(py, &self.inner)
+    }
 }
 
 /// Name, offsets `[N + 1]`, bytes, and for a column of lists the offsets `[B + 1]` of each row's values.
@@ -254,5 +264,10 @@ impl ColumnBatcher {
         lock(&self.inner)
             .check_slots()
             .map_err(|error| errors::samples(py, &error))
+    }
+
+    /// JSON: `{"count": n, "first": [{"file", "line", "column", "reason"}, …]}`, records for lines.
+    fn bad_lines(&self, py: Python<'_>) -> String {
+        bad_lines(py, &self.inner)
     }
 }

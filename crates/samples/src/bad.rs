@@ -11,21 +11,28 @@ const KEPT: usize = 20;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BadLine {
+    /// What the line stands in; empty where records come from nowhere in particular.
     pub file: String,
-    /// 1-based.
+    /// 1-based; of a record its 0-based number.
     pub line: u64,
-    /// 1-based byte column of the field.
-    pub column: u64,
+    /// 1-based byte column of the field; none for a record, whose fields have names instead.
+    pub column: Option<u64>,
     pub reason: String,
 }
 
 impl fmt::Display for BadLine {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            out,
-            "{}:{}:{}: {}",
-            self.file, self.line, self.column, self.reason
-        )
+        let Self {
+            file,
+            line,
+            column,
+            reason,
+        } = self;
+        match column {
+            Some(column) => write!(out, "{file}:{line}:{column}: {reason}"),
+            None if file.is_empty() => write!(out, "record {line}: {reason}"),
+            None => write!(out, "{file}: record {line}: {reason}"),
+        }
     }
 }
 

@@ -153,7 +153,7 @@ fn walk(
                 bad_lines.add(|| BadLine {
                     file: file.path.display().to_string(),
                     line: line + u64::from(at) + 1,
-                    column: u64::from(fault.at) + 1,
+                    column: Some(u64::from(fault.at) + 1),
                     reason: fault.reason,
                 });
             }

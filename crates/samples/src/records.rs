@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::assemble::Assembler;
+use crate::bad::{BadLine, BadLines, Fault};
 use crate::batch::Batch;
 use crate::config::Shuffle;
 use crate::fields::{CellView, Cells};
@@ -30,6 +31,12 @@ pub struct RecordConfig {
     pub keep_last: bool,
     #[serde(default = "yes")]
     pub require_slots: bool,
+    /// Bad records that are tolerated; null: any number.
+    #[serde(default = "no_bad_records")]
+    pub max_bad_lines: Option<u64>,
+    /// What the records come from, for messages: names and their numbers of records, in order.
+    #[serde(default)]
+    pub sources: Vec<(String, u64)>,
     /// Whether the first label, the one that a model learns, must be 0 or 1.
     #[serde(default)]
     pub binary_label: bool,
@@ -37,6 +44,11 @@ pub struct RecordConfig {
 
 fn yes() -> bool {
     true
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "serde wants the type of the field")]
+fn no_bad_records() -> Option<u64> {
+    Some(0)
 }
 
 impl RecordConfig {
@@ -63,6 +75,19 @@ impl RecordConfig {
         }
         Ok(config)
     }
+
+    /// Name of the source that record `number` of all comes from, and its number there.
+    fn source_of(&self, mut number: u64) -> (&str, u64) {
+        let mut name = "";
+        for (source, count) in &self.sources {
+            name = source;
+            if number < *count {
+                break;
+            }
+            number -= count;
+        }
+        (name, number)
+    }
 }
 
 /// Values of records in, batches out.
@@ -75,7 +100,12 @@ pub struct RecordBatcher {
     text: Vec<u8>,
     parts: PartSigns,
     rows: Rows,
+    /// Records since `here`, bad ones included.
+    num_records: u32,
+    /// Bad records since `here`: how many records there were with it, and the log after it.
+    bad: Vec<(u32, BadLines)>,
     assembler: Assembler,
+    /// Behind everything that has been given to the assembler.
     here: Position,
     batches: Vec<Batch>,
 }
@@ -115,6 +145,8 @@ impl RecordBatcher {
             text: Vec::new(),
             parts: PartSigns::default(),
             rows: Rows::new(plan.shape()),
+            num_records: 0,
+            bad: Vec::new(),
             assembler,
             here: Position { emitted: 0, ..here },
             batches: Vec::new(),
@@ -130,7 +162,12 @@ impl RecordBatcher {
 
     /// 0-based number of the record that is being filled.
     pub fn record(&self) -> u64 {
-        self.here.lines + self.rows.len() as u64
+        self.here.lines + u64::from(self.num_records)
+    }
+
+    /// Bad records so far.
+    pub fn bad_lines(&self) -> &BadLines {
+        self.bad.last().map_or(&self.here.bad, |(_, bad)| bad)
     }
 
     /// Starts a record; the values of the last one are forgotten.
@@ -146,7 +183,7 @@ impl RecordBatcher {
         self.cells.push_line(column as u32, start, self.text.len());
     }
 
-    /// Ends the current record.
+    /// Ends the current record; an error where it is one bad record too many.
     pub fn commit(&mut self) -> Result<(), Error> {
         let view = CellView {
             cells: &self.cells,
@@ -155,19 +192,43 @@ impl RecordBatcher {
         };
         if let Err(fault) = self.plan.evaluate(&view, &mut self.parts, &mut self.rows) {
             self.rows.roll_back(self.plan.shape());
-            return Err(Error::Record {
-                record: self.record(),
-                key: fault
-                    .column
-                    .map(|column| self.plan.columns()[column as usize].clone()),
-                reason: fault.reason,
-            });
+            return self.count_bad(&fault);
         }
-        self.rows.commit(0, 0);
+        self.num_records += 1;
+        self.rows.commit(0, self.num_records);
         if self.rows.len() >= ROWS_AT_ONCE {
             self.flush();
         }
         Ok(())
+    }
+
+    #[cold]
+    fn count_bad(&mut self, fault: &Fault) -> Result<(), Error> {
+        let mut bad = self.bad_lines().clone();
+        bad.add(|| {
+            let (file, line) = self.config.source_of(self.record());
+            let reason = match fault.column {
+                Some(column) => format!("key `{}`: {}", self.plan.columns()[column as usize], fault.reason),
+                None => fault.reason.clone(),
+            };
+            BadLine {
+                file: file.to_owned(),
+                line,
+                column: None,
+                reason,
+            }
+        });
+        self.num_records += 1;
+        let error = match self.config.max_bad_lines {
+            Some(limit) if bad.count > limit => Err(Error::BadLines {
+                count: bad.count,
+                limit,
+                first: bad.first().to_vec(),
+            }),
+            _ => Ok(()),
+        };
+        self.bad.push((self.num_records, bad));
+        error
     }
 
     /// Batches that are complete.
@@ -188,9 +249,11 @@ impl RecordBatcher {
             });
         debug_assert!(finished.is_ok(), "a list takes every batch");
         if self.here.rows == 0 {
-            return Err(Error::NoSamples {
-                reason: "the reader gave no record".to_owned(),
-            });
+            let reason = match self.here.bad.first() {
+                [] => "the reader gave no record".to_owned(),
+                [first, ..] => format!("all {} records were bad, the first: {first}", self.here.bad.count),
+            };
+            return Err(Error::NoSamples { reason });
         }
         Ok(std::mem::take(&mut self.batches))
     }
@@ -227,10 +290,15 @@ impl RecordBatcher {
         }
         let (here, batches) = (&self.here, &mut self.batches);
         let after = |row: usize| {
-            let count = row as u64 + 1;
+            let records = self.rows.lines[row];
+            let passed = self.bad.partition_point(|(count, _)| *count < records);
             Position {
-                lines: here.lines + count,
-                rows: here.rows + count,
+                lines: here.lines + u64::from(records),
+                rows: here.rows + row as u64 + 1,
+                bad: match passed {
+                    0 => here.bad.clone(),
+                    count => self.bad[count - 1].1.clone(),
+                },
                 ..here.clone()
             }
         };
@@ -241,8 +309,13 @@ impl RecordBatcher {
                 true
             });
         debug_assert!(pushed.is_ok(), "a list takes every batch");
-        self.here.lines += self.rows.len() as u64;
+        self.here.lines += u64::from(self.num_records);
         self.here.rows += self.rows.len() as u64;
+        if let Some((_, bad)) = self.bad.pop() {
+            self.here.bad = bad;
+        }
+        self.bad.clear();
+        self.num_records = 0;
         self.rows.clear();
     }
 }

@@ -74,7 +74,7 @@ impl Tracker {
                 details = Some(BadLine {
                     file: self.file(block.unit).display().to_string(),
                     line: self.lines_before_unit()? + line + 1,
-                    column: u64::from(fault.fault.at) + 1,
+                    column: Some(u64::from(fault.fault.at) + 1),
                     reason: fault.fault.reason.clone(),
                 });
             }

@@ -89,7 +89,7 @@ class DatasetConfig(Section):
     threads: Annotated[Integer, Field(ge=0, le=MAX_THREADS)] = 0
     """Threads that parse. 0: as many as there are cores."""
     max_bad_lines: Count | None = 0
-    """So many lines may be unreadable in a pass; one more stops the run. `null`: any number."""
+    """So many lines or records may be unreadable in a pass; one more stops the run. `null`: any number."""
     max_line_bytes: Annotated[Integer, Field(ge=1, le=MAX_LINE_BYTES)] = 16 << 20
     """A longer line is a bad line."""
     require_slots: bool = True

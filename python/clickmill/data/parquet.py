@@ -49,21 +49,24 @@ class ParquetSource:
         keep_last: bool,
         require_slots: bool,
         has_binary_label: bool,
+        max_bad_records: int | None,
         shuffle: Mapping[str, Any],
         pass_number: int,
         position: str | None,
     ) -> None:
+        self._files = list(files)
+        self._rows = [_metadata(path).num_rows for path in self._files]
         config = {
             "batch_size": batch_size,
             "keep_last": keep_last,
             "require_slots": require_slots,
             "binary_label": has_binary_label,
+            "max_bad_lines": max_bad_records,
+            "sources": [(str(path), rows) for path, rows in zip(self._files, self._rows, strict=True)],
             "shuffle": dict(shuffle),
             "pass": pass_number,
         }
         self._batcher = ColumnBatcher(schema, json.dumps(config), position)
-        self._files = list(files)
-        self._rows = [_metadata(path).num_rows for path in self._files]
         self._num_read = num_read(position)
         if self._num_read > sum(self._rows):
             raise DataError(
@@ -99,8 +102,8 @@ class ParquetSource:
         return self._num_read, sum(self._rows)
 
     def bad_lines(self) -> str:
-        """A Parquet file has no lines that could be bad."""
-        return '{"count": 0, "first": []}'
+        """Rows that were skipped, by file and number."""
+        return self._batcher.bad_lines()
 
     def close(self) -> None:
         """Close the file that is being read."""

@@ -64,6 +64,7 @@ class RecordSource:
         keep_last: bool,
         require_slots: bool,
         has_binary_label: bool,
+        max_bad_records: int | None,
         shuffle: Mapping[str, Any],
         pass_number: int,
         position: str | None,
@@ -75,6 +76,8 @@ class RecordSource:
             "keep_last": keep_last,
             "require_slots": require_slots,
             "binary_label": has_binary_label,
+            "max_bad_lines": max_bad_records,
+            "sources": [(self._name, 0)],
             "shuffle": dict(shuffle),
             "pass": pass_number,
         }
@@ -104,8 +107,8 @@ class RecordSource:
         return 0, 0
 
     def bad_lines(self) -> str:
-        """A user's reader has none: what it yields must be right."""
-        return '{"count": 0, "first": []}'
+        """Samples that were skipped, by their numbers."""
+        return self._batcher.bad_lines()
 
     def close(self) -> None:
         """Let the reader's generator clean up."""

@@ -36,7 +36,7 @@ class BatchSource(Protocol):
         """Bytes read and bytes in all; (0, 0) where nobody knows."""
 
     def bad_lines(self) -> str:
-        """JSON: how many lines were skipped, and the first of them."""
+        """JSON: how many lines or records were skipped, and the first of them."""
 
     def close(self) -> None:
         """Stop reading."""
@@ -152,6 +152,7 @@ class DataSet:
             keep_last=config.keep_last or not is_training,
             require_slots=config.require_slots,
             has_binary_label=self._has_binary_label,
+            max_bad_records=config.max_bad_lines,
             shuffle=self._shuffle(is_training=is_training),
             pass_number=pass_number,
             position=position,
@@ -177,6 +178,7 @@ class DataSet:
                 keep_last=config.keep_last or not is_training,
                 require_slots=config.require_slots,
                 has_binary_label=self._has_binary_label,
+                max_bad_records=config.max_bad_lines,
                 shuffle=self._shuffle(is_training=is_training),
                 pass_number=pass_number,
                 position=position,

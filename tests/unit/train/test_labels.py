@@ -107,17 +107,25 @@ def test_a_regression_takes_any_label(workplace):
 def test_records_of_a_users_reader_are_named_by_their_number(workplace):
     Path("reader.py").write_text(READER)
     log = f"{{name: log, data_path: train.tsv, data_converter: reader.py, schema: {SLOTS % ''}}}"
-    with pytest.raises(DataError, match="record 7: key `y`: label `y`: `2` is neither 0 nor 1"):
+    with pytest.raises(DataError, match="Reader: record 7: key `y`: label `y`: `2` is neither 0 nor 1"):
         train(small_config("runner.0.epochs=1", f"dataset.0={log}"))
+    (summary,) = train(small_config("runner.0.epochs=1", f"dataset.0={log}", "dataset.0.max_bad_lines=1"))
+    assert summary["bad_lines"] == 1
 
 
 def test_rows_of_parquet_are_named_by_their_number(workplace):
     labels = [2 if row == 7 else row % 2 for row in range(40)]
     table = pa.table({"y": labels, "a": [f"v{row % 5}" for row in range(40)]})
-    pq.write_table(table, "log.parquet")
-    log = f"{{name: log, format: parquet, data_path: log.parquet, schema: {SLOTS % ''}}}"
-    with pytest.raises(DataError, match="record 7: key `y`: label `y`: `2` is neither 0 nor 1"):
+    Path("log").mkdir()
+    pq.write_table(table.slice(20), "log/0.parquet")
+    pq.write_table(table.slice(0, 20), "log/1.parquet")
+    log = f"{{name: log, format: parquet, data_path: log, schema: {SLOTS % ''}}}"
+    with pytest.raises(
+        DataError, match=r"log/1\.parquet: record 7: key `y`: label `y`: `2` is neither 0 nor 1"
+    ):
         train(small_config("runner.0.epochs=1", f"dataset.0={log}"))
+    (summary,) = train(small_config("runner.0.epochs=1", f"dataset.0={log}", "dataset.0.max_bad_lines=1"))
+    assert summary["bad_lines"] == 1
 
 
 def scores(*overrides: str, data: str) -> list[str]:

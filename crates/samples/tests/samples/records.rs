@@ -1,6 +1,6 @@
 //! Records and columns give the batches that the same values give as text.
 
-use clickmill_samples::{RecordBatcher, RecordConfig, TextColumn};
+use clickmill_samples::{Position, RecordBatcher, RecordConfig, TextColumn};
 use serde_json::{Value, json};
 
 use crate::support::{config, read, rows, schema, write};
@@ -82,8 +82,97 @@ fn a_bad_record_is_named_by_its_number_and_left_out() {
     batcher.push(0, |text| text.extend_from_slice(b"1"));
     batcher.push(1, |text| text.extend_from_slice(b"many"));
     let error = batcher.commit().expect_err("a bad record").to_string();
-    assert_eq!(error, "record 1: key `n`: slot `n`: `many` is not a number");
+    assert_eq!(
+        error,
+        "record 1: key `n`: slot `n`: `many` is not a number (max_bad_lines is 0)"
+    );
     assert_eq!(rows(&batcher.finish().expect("the end")).len(), 1);
+}
+
+#[test]
+fn bad_records_are_counted_up_to_the_limit_with_their_sources() {
+    let mut batcher = batcher(&json!({
+        "max_bad_lines": 2,
+        "sources": [["a.parquet", 4], ["b.parquet", 9]],
+    }));
+    let mut batches = Vec::new();
+    for row in 0..6 {
+        if row == 3 || row == 4 {
+            batcher.start();
+        } else {
+            add(&mut batcher, row);
+        }
+        batcher.commit().expect("two bad records are allowed");
+        batches.extend(batcher.take());
+    }
+    let bad: Vec<String> = batcher
+        .bad_lines()
+        .first()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        bad,
+        [
+            "a.parquet: record 3: key `y`: label `y` is missing",
+            "b.parquet: record 0: key `y`: label `y` is missing",
+        ]
+    );
+    batcher.start();
+    let error = batcher.commit().expect_err("one too many").to_string();
+    assert!(error.contains("3 bad lines, max_bad_lines is 2"), "{error}");
+    assert!(error.contains("b.parquet: record 2: key `y`"), "{error}");
+}
+
+#[test]
+fn a_position_counts_bad_records_too() {
+    for shuffle in [
+        json!({"kind": "none"}),
+        json!({"kind": "buffer", "rows": 4, "seed": 1}),
+    ] {
+        let changes = json!({"max_bad_lines": null, "shuffle": shuffle});
+        let run = |from: Option<&Position>, at_once: bool| {
+            let mut text = json!({"batch_size": 3});
+            for (key, value) in changes.as_object().expect("changes are an object") {
+                text[key] = value.clone();
+            }
+            let config = RecordConfig::from_json(&text.to_string()).expect("a configuration");
+            let mut batcher = RecordBatcher::new(&schema(&slots()), config, from).expect("a batcher");
+            let mut batches = Vec::new();
+            for row in from.map_or(0, |position| position.lines as u32)..20 {
+                if row % 3 == 1 {
+                    batcher.start();
+                } else {
+                    add(&mut batcher, row);
+                }
+                batcher.commit().expect("any number of bad records");
+                if !at_once {
+                    batches.extend(batcher.take());
+                }
+            }
+            batches.extend(batcher.finish().expect("the end"));
+            assert_eq!(batcher.bad_lines().count, 7);
+            batches
+        };
+        let whole = run(None, false);
+        assert_eq!(rows(&whole).len(), 13);
+        assert_eq!(run(None, true), whole, "however the records come");
+        for (index, batch) in whole.iter().enumerate() {
+            assert_eq!(run(Some(&batch.position), true), whole[index + 1..]);
+        }
+    }
+}
+
+#[test]
+fn records_that_are_all_bad_are_no_samples() {
+    let mut batcher = batcher(&json!({"max_bad_lines": null}));
+    batcher.start();
+    batcher.commit().expect("any number of bad records");
+    let error = batcher.finish().expect_err("no sample").to_string();
+    assert_eq!(
+        error,
+        "all 1 records were bad, the first: record 0: key `y`: label `y` is missing"
+    );
 }
 
 #[test]
