@@ -267,7 +267,8 @@ trait Absent {
 }
 
 impl Absent for &mut Table {
-    #[inline]
+    // Apart from the kernel, whose every width would have its own copy.
+    #[inline(never)]
     fn absent(&mut self, sign: u64, hash: u64, weights: &mut [f32]) -> Result<Handle, Error> {
         self.initial.fill(sign, weights);
         if self.admission.admits(hash, self.step) {
@@ -279,7 +280,6 @@ impl Absent for &mut Table {
 }
 
 impl Absent for &Table {
-    #[inline]
     fn absent(&mut self, sign: u64, _hash: u64, weights: &mut [f32]) -> Result<Handle, Error> {
         self.initial.fill(sign, weights);
         Ok(Handle::NONE)
