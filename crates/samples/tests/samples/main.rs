@@ -1,8 +1,10 @@
 //! The public face of the crate, over real files.
 
+mod bad_lines;
 mod describe;
 mod formats;
 mod fuzz;
+mod log;
 mod reader;
 mod records;
 mod resume;
