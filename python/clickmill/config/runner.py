@@ -116,7 +116,7 @@ class RunnerConfig(Section):
     save_inference_fetch_varnames: Texts = ()
     """Outputs of the model for inference. Empty: the score."""
     runner_result_dump_path: str = ""
-    """File for the scores of an `infer` run."""
+    """File for the scores of an `infer` run. Absent: `scores.txt` in the folder of the run."""
 
     fleet_mode: Literal["ps", "pslib", "collective"] = "ps"
     """Cluster: parameter server, or all-reduce. `pslib` is read as `ps`."""

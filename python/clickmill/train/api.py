@@ -10,7 +10,7 @@ from clickmill.errors import ConfigError, DataError
 from clickmill.store import durable
 from clickmill.train.assembly import check_label
 from clickmill.train.measures import scoring_metrics
-from clickmill.train.run import Run
+from clickmill.train.run import Run, run_folder
 from clickmill.train.scorer import Scorer
 
 if TYPE_CHECKING:
@@ -73,16 +73,24 @@ def infer(
     Of a sample only what the model sees is read: labels, weights and groups may be there or not. Several
     checkpoints score together, as in `evaluate`.
     """
-    return _write_all(_scorer(config, checkpoints, dataset, reads_labels=False), out)
+    scorer = _scorer(config, checkpoints, dataset, reads_labels=False)
+    return _write_all(config, scorer, out)
 
 
 def _infer_phase(config: Config, runner: RunnerConfig, phase: PhaseConfig) -> dict[str, Any]:
-    out = Path(runner.runner_result_dump_path or f"runs/{runner.name}/scores.txt")
+    out = Path(runner.runner_result_dump_path or run_folder(runner) / "scores.txt")
     scorer = Scorer(config, runner, phase, [_named(runner)], phase.dataset_name, reads_labels=False)
-    return _write_all(scorer, out)
+    return _write_all(config, scorer, out)
 
 
-def _write_all(scorer: Scorer, out: Path) -> dict[str, Any]:
+def _write_all(config: Config, scorer: Scorer, out: Path) -> dict[str, Any]:
+    data = scorer.parts.data
+    read = [Path(file.path) for file in (*data.files, *data.validation_files)]
+    if out.exists() and any(path.exists() and out.samefile(path) for path in (*read, Path(config.file))):
+        raise ConfigError(
+            f"the scores would take the place of `{out}`, which is read for them",
+            hint="name another file for the scores",
+        )
     with durable.new_file(out) as file:
         num_samples = scorer.score(lambda _batch, scores: _write_scores(file, scores))
     return {"checkpoint": scorer.name, "samples": num_samples, "scores": str(out)}

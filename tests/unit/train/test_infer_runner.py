@@ -56,3 +56,18 @@ def test_without_a_checkpoint_the_key_to_give_is_named(call):
         call(config)
     if call is not train:
         assert "--checkpoint" in str(caught.value.hint)
+
+
+def test_scores_go_to_the_folder_of_the_run_where_no_file_is_named():
+    (summary,) = train(small_config(*SCORING, "runner.0.output_path=scored"))
+    assert summary["scores"] == "scored/scores.txt"
+    assert len(np.loadtxt("scored/scores.txt")) == 1000
+
+
+def test_scores_never_take_the_place_of_what_is_read():
+    before = Path("test.tsv").read_bytes()
+    Path("same.tsv").symlink_to("test.tsv")
+    for out in ("test.tsv", "same.tsv"):
+        with pytest.raises(ConfigError, match=f"would take the place of `{out}`"):
+            infer(small_config(*SCORING), Path(out))
+    assert Path("test.tsv").read_bytes() == before
