@@ -140,22 +140,16 @@ class DataSet:
         *,
         is_training: bool,
     ) -> BatchSource:
-        config = self.config
         if self._reader_class is None:
             return self._open_native(schema, files, pass_number, position, is_training=is_training)
         return RecordSource(
             self._reader_class,
             [file.path for file in files],
             schema,
-            options=config.reader_options,
-            batch_size=config.batch_size,
-            keep_last=config.keep_last or not is_training,
-            require_slots=config.require_slots,
-            has_binary_label=self._has_binary_label,
-            max_bad_records=config.max_bad_lines,
-            shuffle=self._shuffle(is_training=is_training),
+            options=self.config.reader_options,
             pass_number=pass_number,
             position=position,
+            **self._record_settings(is_training=is_training),
         )
 
     def _open_native(
@@ -167,26 +161,29 @@ class DataSet:
         *,
         is_training: bool,
     ) -> Reader | ParquetSource:
-        config = self.config
-        if config.sample_format == "parquet":
+        if self.config.sample_format == "parquet":
             from clickmill.data.parquet import ParquetSource  # noqa: PLC0415 - needs the extra `parquet`
 
             return ParquetSource(
                 [file.path for file in files],
                 schema,
-                batch_size=config.batch_size,
-                keep_last=config.keep_last or not is_training,
-                require_slots=config.require_slots,
-                has_binary_label=self._has_binary_label,
-                max_bad_records=config.max_bad_lines,
-                shuffle=self._shuffle(is_training=is_training),
                 pass_number=pass_number,
                 position=position,
+                **self._record_settings(is_training=is_training),
             )
         return Reader(schema, self._reader_json(files, pass_number, is_training=is_training), position)
 
-    def _shuffle(self, *, is_training: bool) -> dict[str, Any]:
-        return shuffle_config(self.config, self._seed) if is_training else {"kind": "none"}
+    def _record_settings(self, *, is_training: bool) -> dict[str, Any]:
+        """What a source of records is told, be they a user's or those of Parquet files."""
+        config = self.config
+        return {
+            "batch_size": config.batch_size,
+            "keep_last": config.keep_last or not is_training,
+            "require_slots": config.require_slots,
+            "has_binary_label": self._has_binary_label,
+            "max_bad_records": config.max_bad_lines,
+            "shuffle": shuffle_config(config, self._seed) if is_training else {"kind": "none"},
+        }
 
     def _reader_json(self, files: list[FileRange], pass_number: int, *, is_training: bool) -> str:
         paths: list[str | dict[str, Any]] = [file.to_json() for file in files]
