@@ -16,6 +16,7 @@ from clickmill._section import (
     Seed,
     Texts,
 )
+from clickmill.config.cluster import ClusterConfig, Communicator
 from clickmill.config.schedules import ConstantSchedule, LearningRateSchedule
 
 RunnerClass = Literal["train", "infer", "local_cluster_train", "cluster_train"]
@@ -120,8 +121,12 @@ class RunnerConfig(Section):
 
     fleet_mode: Literal["ps", "pslib", "collective"] = "ps"
     """Cluster: parameter server, or all-reduce. `pslib` is read as `ps`."""
-    distribute_strategy: Literal["async", "sync", "half_async", "geo"] = "async"
+    distribute_strategy: Literal["async", "sync", "half_async", "geo", "hybrid"] = "async"
     """Cluster with parameter servers: when trainers wait for each other."""
+    communicator: Communicator = Communicator()
+    """Cluster with parameter servers: what lies between a trainer and the servers."""
+    cluster: ClusterConfig = ClusterConfig()
+    """Cluster: leases, snapshots, deadlines, safety."""
     worker_num: PositiveCount = 1
     """Trainers of a local cluster."""
     server_num: PositiveCount = 1

@@ -28,6 +28,7 @@ from clickmill.train.journal import Journal
 from clickmill.train.measures import main_metric, scoring_metrics, training_metrics
 from clickmill.train.observer import Observer, RunStart, Saved
 from clickmill.train.observers import JournalObserver, LogObserver, TensorBoardObserver
+from clickmill.train.parameters import LocalParameters, Rates
 from clickmill.train.replica import Replicas
 from clickmill.train.resuming import check_files, check_settings, settings_of
 from clickmill.train.saving import RunState
@@ -220,17 +221,21 @@ class Run:
         runner, state = self.runner, self.state
         learning_rate = self.config.hyper_parameters.optimizer.learning_rate
         stopwatch = Stopwatch(is_running=self.config.debug)
-        stepper = Stepper(
+        parameters = LocalParameters(
             tables=self.parts.tables,
             feeds=self.parts.feeds,
             replicas=self.replicas,
             optimizer=optimizer,
-            schedule=state.schedule,
+            rates=Rates(learning_rate, state.schedule, runner.clip_norm),
+            stopwatch=stopwatch,
+        )
+        stepper = Stepper(
+            parameters=parameters,
+            feeds=self.parts.feeds,
+            replicas=self.replicas,
             metrics=state.metrics,
             options=StepOptions(
                 precision=runner.precision,
-                learning_rate=learning_rate,
-                clip_norm=runner.clip_norm,
                 seed=runner.seed,
                 is_progressive=runner.progressive_validation,
             ),

@@ -2,7 +2,7 @@
 
     compute   each worker: pool, forward, loss, backward on its part of the batch   side by side,
               and one thread ahead: the next batch, and where its rows are
-    update    dense parameters and metrics | rows, then the rows of the next batch   side by side
+    update    `Parameters` take the gradients and give the rows of the next batch, metrics beside
 
 The parts' gradients are summed in a fixed order, so a run depends on the number of workers by rounding
 alone, and not at all on their speed. What follows the first update of a batch has seen all of it: there
@@ -14,13 +14,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic
 
 import torch
 
 from clickmill.errors import DivergedError
 from clickmill.nn.dropout import seed_batch
-from clickmill.train.features import Leaf, Part, build_features, cut, fill_rows, locate_rows
+from clickmill.train.features import Leaf, Part, build_features, cut
+from clickmill.train.parameters import Found, Update
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,14 +29,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from clickmill._core import Batch, DenseOptimizer, Located, Lookup
+    from clickmill._core import Batch, Lookup
     from clickmill.metrics import MetricSet
     from clickmill.nn import Features, Model
-    from clickmill.ps.tables import TableSet
     from clickmill.train.crew import Crew
     from clickmill.train.features import Feed
+    from clickmill.train.parameters import Parameters
     from clickmill.train.replica import Replicas
-    from clickmill.train.schedule import Schedule
     from clickmill.train.stopwatch import Stopwatch
 
     Array = NDArray[np.float32]
@@ -46,18 +46,16 @@ class StepOptions:
     """What does not change during a run."""
 
     precision: str
-    learning_rate: float
-    clip_norm: float | None
     seed: int
     is_progressive: bool
 
 
 @dataclass(frozen=True)
-class _Located:
+class _Taken(Generic[Found]):
     """A batch whose rows have been found, but not read."""
 
     batch: Batch
-    rows: list[Located]
+    found: Found
 
 
 @dataclass(frozen=True)
@@ -95,34 +93,28 @@ def diverged(what: str, pass_number: int, batch: int) -> DivergedError:
     )
 
 
-class Stepper:
+class Stepper(Generic[Found]):
     """Trains batch after batch; one object for a whole run."""
 
     def __init__(
         self,
         *,
-        tables: TableSet,
+        parameters: Parameters[Found],
         feeds: tuple[Feed, ...],
         replicas: Replicas,
-        optimizer: DenseOptimizer,
-        schedule: Schedule,
         metrics: MetricSet,
         options: StepOptions,
         stopwatch: Stopwatch,
     ) -> None:
-        self._tables = tables
+        self._parameters = parameters
         self._feeds = feeds
         self._replicas = replicas
-        self._optimizer = optimizer
-        self._schedule = schedule
         self._metrics = metrics
         self._options = options
         self._stopwatch = stopwatch
         self._has_batch_norm = any(
             isinstance(module, torch.nn.modules.batchnorm._BatchNorm) for module in replicas.model.modules()
         )
-        self._step = 0
-        self._pass_number = 0
 
     def run(
         self,
@@ -138,51 +130,57 @@ class Stepper:
 
         `step` updates came before in the whole run, `batch` of them in this pass.
         """
-        self._step = step
-        self._pass_number = pass_number
-        pulled = self._fill(self._locate(next_batch))
+        first_step = step
+        taken = self._take(next_batch)
+        pulled = None if taken is None else Pulled(taken.batch, self._parameters.fill(taken.found))
         while pulled is not None:
-            located = crew.ahead(partial(self._locate, next_batch))
-            parts = cut(pulled.batch.num_rows, crew.size)
-            with self._stopwatch.measure("compute"):
-                computed = crew.run(
-                    [partial(self._compute, worker, pulled, part) for worker, part in enumerate(parts)]
-                )
+            ahead = crew.ahead(partial(self._take, next_batch))
+            computed = self.compute(crew, pulled, step)
             loss = sum(each.loss for each in computed)
             if not math.isfinite(loss):
-                raise diverged(f"the loss is {loss}", pass_number, batch + self._step - step)
-            scale = self._clip_scale(computed, pulled)
-            update_dense = partial(self._update_dense, pulled, computed, scale)
-            update_rows = partial(self._update_rows, pulled, computed, scale, located())
-            if crew.size == 1:
-                update_dense()
-                following = update_rows()
-            else:
-                tasks: list[Callable[[], Pulled | None]] = [update_dense, update_rows]
-                following = crew.run(tasks)[1]
-            self._step += 1
+                raise diverged(f"the loss is {loss}", pass_number, batch + step - first_step)
+            update = Update(
+                step=step,
+                pass_number=pass_number,
+                batch=pulled.batch,
+                lookups=pulled.lookups,
+                gradients=[each.gradients for each in computed],
+                leaves=[leaf for each in computed for leaf in each.leaves],
+                scores=[each.scores_B for each in computed],
+                loss=loss,
+            )
+            following = ahead()
+            lookups = self._parameters.update(
+                crew, update, partial(self._count, update), None if following is None else following.found
+            )
+            step += 1
             after_step(pulled.batch, loss)
-            pulled = following
+            pulled = None
+            if following is not None and lookups is not None:
+                pulled = Pulled(following.batch, lookups)
 
-    def _locate(self, next_batch: Callable[[], Batch | None]) -> _Located | None:
+    def compute(self, crew: Crew, pulled: Pulled, step: int) -> list[Computed]:
+        """Forward and backward of a batch, one part a worker."""
+        parts = cut(pulled.batch.num_rows, crew.size)
+        with self._stopwatch.measure("compute"):
+            return crew.run(
+                [partial(self._compute, worker, pulled, part, step) for worker, part in enumerate(parts)]
+            )
+
+    def _take(self, next_batch: Callable[[], Batch | None]) -> _Taken[Found] | None:
         """Take the next batch and find its rows: all that need not wait for the update of the one before."""
         batch = next_batch()
-        if batch is None:
-            return None
-        with self._stopwatch.measure("locate"):
-            return _Located(batch, locate_rows(batch, self._tables, self._feeds))
+        return None if batch is None else _Taken(batch, self._parameters.locate(batch))
 
-    def _fill(self, located: _Located | None) -> Pulled | None:
-        if located is None:
-            return None
-        with self._stopwatch.measure("pull"):
-            return Pulled(located.batch, fill_rows(located.rows, self._tables, self._feeds))
+    def _count(self, update: Update) -> None:
+        batch = update.batch
+        self._metrics.update_parts(update.scores, batch.labels[:, 0], batch.weights, batch.group_keys)
 
-    def _compute(self, worker: int, pulled: Pulled, part: Part) -> Computed:
+    def _compute(self, worker: int, pulled: Pulled, part: Part, step: int) -> Computed:
         replica = self._replicas[worker]
         model = replica.model
         batch = pulled.batch
-        seed_batch(model, batch_seed(self._options.seed, self._step, worker))
+        seed_batch(model, batch_seed(self._options.seed, step, worker))
         features, leaves = build_features(batch, pulled.lookups, self._feeds, part, train=True)
         label_B = torch.tensor(batch.labels[part.rows, 0])
         weight_B = None if batch.weights is None else torch.tensor(batch.weights[part.rows])
@@ -211,48 +209,3 @@ class Stepper:
             score_B: torch.Tensor = model.predict(model(features).float())
         model.train()
         return score_B
-
-    def _update_dense(self, pulled: Pulled, computed: list[Computed], scale: float) -> None:
-        rate = self._options.learning_rate * self._schedule.factor(self._step, self._pass_number)
-        with self._stopwatch.measure("update_dense"):
-            self._optimizer.step(self._replicas.arrays, [each.gradients for each in computed], rate, scale)
-        batch = pulled.batch
-        labels = batch.labels[:, 0]
-        self._metrics.update_parts(
-            [each.scores_B for each in computed], labels, batch.weights, batch.group_keys
-        )
-
-    def _update_rows(
-        self,
-        pulled: Pulled,
-        computed: list[Computed],
-        scale: float,
-        following: _Located | None,
-    ) -> Pulled | None:
-        factor = self._schedule.factor(self._step, self._pass_number)
-        self._tables.begin_step(self._step + 1)
-        with self._stopwatch.measure("update_rows"):
-            if self._options.clip_norm is None:
-                self._gather(computed)
-            for feed, lookup in zip(self._feeds, pulled.lookups, strict=True):
-                table = self._tables[feed.table]
-                if table.has_statistics:
-                    lookup.observe()
-                table.apply(lookup, self._tables.learning_rate(feed.table) * factor, scale)
-        return self._fill(following)
-
-    def _gather(self, computed: list[Computed]) -> None:
-        for each in computed:
-            for leaf in each.leaves:
-                leaf.gather_gradients()
-
-    def _clip_scale(self, computed: list[Computed], pulled: Pulled) -> float:
-        """Factor that brings the norm of all gradients, dense and of rows, down to `clip_norm`."""
-        limit = self._options.clip_norm
-        if limit is None:
-            return 1.0
-        self._gather(computed)
-        squares = self._optimizer.square_sum([each.gradients for each in computed])
-        squares += sum(lookup.gradient_square_sum() for lookup in pulled.lookups)
-        norm = math.sqrt(squares)
-        return min(1.0, limit / norm) if norm > 0.0 else 1.0

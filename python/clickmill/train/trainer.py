@@ -110,7 +110,7 @@ class Trainer:
     """Runs passes until the plan, or early stopping, says that it is enough."""
 
     plan: Plan
-    stepper: Stepper
+    stepper: Stepper[Any]
     replicas: Replicas
     metrics: MetricSet
     schedule: Schedule
