@@ -1,0 +1,213 @@
+//! The envelope of every message.
+
+use crate::Error;
+
+pub const HEADER_BYTES: usize = 24;
+/// Longest payload that is taken: a wrong length must not turn into a huge allocation.
+pub const MAX_PAYLOAD: u32 = 1 << 30;
+
+const MAGIC: u32 = u32::from_le_bytes(*b"CKM1");
+
+/// What a payload is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Who is there; the first frame of either side. JSON.
+    Hello,
+    /// A request or an answer of the coordinator. JSON.
+    Control,
+    /// Gradients of one batch and keys of the next.
+    Step,
+    /// All servers hold a push: apply it.
+    Commit,
+    /// A push is held.
+    Held,
+    /// Rows and dense parameters.
+    Rows,
+    /// The answer is not ready; whom it waits for, as text.
+    Waiting,
+    /// The request is refused. JSON.
+    Refused,
+}
+
+const KINDS: [Kind; 8] = [
+    Kind::Hello,
+    Kind::Control,
+    Kind::Step,
+    Kind::Commit,
+    Kind::Held,
+    Kind::Rows,
+    Kind::Waiting,
+    Kind::Refused,
+];
+
+impl Kind {
+    fn byte(self) -> u8 {
+        match self {
+            Self::Hello => b'H',
+            Self::Control => b'C',
+            Self::Step => b'S',
+            Self::Commit => b'M',
+            Self::Held => b'D',
+            Self::Rows => b'R',
+            Self::Waiting => b'W',
+            Self::Refused => b'X',
+        }
+    }
+
+    fn from_byte(byte: u8) -> Result<Self, Error> {
+        KINDS
+            .into_iter()
+            .find(|kind| kind.byte() == byte)
+            .ok_or(Error::value("the kind of a frame", u64::from(byte)))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub kind: Kind,
+    pub length: u32,
+    pub crc: u32,
+    /// The answer to a request has its number.
+    pub request: u64,
+}
+
+impl Header {
+    /// Reads a header; the payload that follows it has `length` bytes.
+    pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, Error> {
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        if word(0) != MAGIC {
+            return Err(Error::Magic { found: word(0) });
+        }
+        let length = word(8);
+        if length > MAX_PAYLOAD {
+            return Err(Error::Length {
+                found: u64::from(length),
+                allowed: u64::from(MAX_PAYLOAD),
+            });
+        }
+        Ok(Self {
+            kind: Kind::from_byte(bytes[4])?,
+            length,
+            crc: word(12),
+            request: u64::from(word(16)) | u64::from(word(20)) << 32,
+        })
+    }
+
+    pub fn check(&self, payload: &[u8]) -> Result<(), Error> {
+        let found = checksum(self.kind, self.request, payload);
+        if found == self.crc {
+            return Ok(());
+        }
+        Err(Error::Checksum {
+            expected: self.crc,
+            found,
+        })
+    }
+}
+
+fn checksum(kind: Kind, request: u64, payload: &[u8]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&[kind.byte()]);
+    crc.update(&request.to_le_bytes());
+    crc.update(payload);
+    crc.finalize()
+}
+
+/// A frame under construction, or one that has arrived: the header's bytes and the payload in one buffer.
+#[derive(Clone, Debug, Default)]
+pub struct Frame {
+    buffer: Vec<u8>,
+}
+
+impl Frame {
+    /// Empties the frame; what is appended to the result is the payload.
+    pub fn begin(&mut self) -> crate::Writer<'_> {
+        self.buffer.clear();
+        self.buffer.resize(HEADER_BYTES, 0);
+        crate::Writer::new(&mut self.buffer)
+    }
+
+    /// Puts the header before the payload and gives all bytes.
+    pub fn finish(&mut self, kind: Kind, request: u64) -> Result<&[u8], Error> {
+        let payload = &self.buffer[HEADER_BYTES..];
+        let allowed = u64::from(MAX_PAYLOAD);
+        let found = payload.len() as u64;
+        let length = u32::try_from(found).ok().filter(|&length| length <= MAX_PAYLOAD);
+        let length = length.ok_or(Error::Length { found, allowed })?;
+        let crc = checksum(kind, request, payload);
+        let header = &mut self.buffer[..HEADER_BYTES];
+        header[0..4].copy_from_slice(&MAGIC.to_le_bytes());
+        header[4] = kind.byte();
+        header[8..12].copy_from_slice(&length.to_le_bytes());
+        header[12..16].copy_from_slice(&crc.to_le_bytes());
+        header[16..24].copy_from_slice(&request.to_le_bytes());
+        Ok(&self.buffer)
+    }
+
+    pub fn payload(&self) -> &[u8] {
+        self.buffer.get(HEADER_BYTES..).unwrap_or_default()
+    }
+
+    /// Room for the payload of `header`, to be filled from a connection.
+    pub fn receive(&mut self, header: &Header) -> &mut [u8] {
+        // Old contents are overwritten; only growth is cleared.
+        self.buffer.resize(HEADER_BYTES + header.length as usize, 0);
+        &mut self.buffer[HEADER_BYTES..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+    use super::*;
+
+    fn made(kind: Kind, request: u64, payload: &[u8]) -> Vec<u8> {
+        let mut frame = Frame::default();
+        frame.begin().bytes(payload);
+        frame.finish(kind, request).unwrap().to_vec()
+    }
+
+    fn header(bytes: &[u8]) -> Result<Header, Error> {
+        Header::decode(bytes[..HEADER_BYTES].try_into().unwrap())
+    }
+
+    #[test]
+    fn a_frame_is_read_as_it_was_written() {
+        for kind in KINDS {
+            let bytes = made(kind, 0x1234_5678_9abc_def0, b"payload");
+            let header = header(&bytes).unwrap();
+            assert_eq!((header.kind, header.request), (kind, 0x1234_5678_9abc_def0));
+            assert_eq!(header.length, 7);
+            header.check(&bytes[HEADER_BYTES..]).unwrap();
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_is_found() {
+        let bytes = made(Kind::Step, 7, b"gradients");
+        for bit in 0..bytes.len() * 8 {
+            // The three bytes that are always zero carry nothing.
+            if (5..8).contains(&(bit / 8)) {
+                continue;
+            }
+            let mut damaged = bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let is_found = match header(&damaged) {
+                Err(_) => true,
+                Ok(header) => {
+                    header.length as usize != bytes.len() - HEADER_BYTES
+                        || header.check(&damaged[HEADER_BYTES..]).is_err()
+                }
+            };
+            assert!(is_found, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_length_beyond_the_limit_is_refused_before_anything_is_allocated() {
+        let mut bytes = made(Kind::Rows, 1, b"");
+        bytes[8..12].copy_from_slice(&(MAX_PAYLOAD + 1).to_le_bytes());
+        assert!(matches!(header(&bytes), Err(Error::Length { .. })));
+    }
+}

@@ -1,0 +1,408 @@
+//! One step of a trainer: gradients of a batch, and the keys of the next.
+//!
+//! ```text
+//! step    = epoch u32 | incarnation u64 | lane u32 | sequence u64 | flags u8 | push? | keys?
+//! push    = precision u8 | samples u32 | dense | parts u16 | part* | ledger u32, JSON | scores
+//! dense   = rate f32 | scale f32 | count u32 | numbers
+//! part    = ticket u64 | feed u16 | table u16 | rate f32 | scale f32 | rows u32 | width u32 | signs u8
+//!           | signs u64[rows]? | numbers [rows, width] | counts u8 | shows f32[rows]? | clicks f32[rows]?
+//! scores  = count u32 | has u8 | scores f32[count] | labels f32[count] | weights f32[count]? | groups u64[count]?
+//! keys    = ticket u64 | flags u8 | feeds u16 | feed*
+//! feed    = table u16 | count u32 | signs u64[count]
+//! commit  = epoch u32 | incarnation u64 | lane u32 | sequence u64
+//! ```
+//!
+//! A part without signs speaks of the rows that the server gave for `ticket`: keys travel once.
+
+use crate::{Error, Precision, Reader, Writer};
+
+/// Most tables, and most feeds, that a frame may name.
+const MAX_PARTS: u16 = 4096;
+
+const HAS_PUSH: u8 = 1;
+const HAS_KEYS: u8 = 2;
+const IS_COMMITTED: u8 = 4;
+
+const WANTS_DENSE: u8 = 1;
+const IS_TRAINING: u8 = 2;
+const WANTS_FULL_ROWS: u8 = 4;
+
+/// Who speaks, and which of its pushes it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    pub epoch: u32,
+    pub incarnation: u64,
+    /// Which of the trainer's streams of batches.
+    pub lane: u32,
+    /// Pushes of this stream are counted from 1.
+    pub sequence: u64,
+}
+
+impl Origin {
+    pub fn encode(&self, out: &mut Writer<'_>) {
+        out.u32(self.epoch);
+        out.u64(self.incarnation);
+        out.u32(self.lane);
+        out.u64(self.sequence);
+    }
+
+    pub fn decode(bytes: &mut Reader<'_>) -> Result<Self, Error> {
+        Ok(Self {
+            epoch: bytes.u32("the epoch")?,
+            incarnation: bytes.u64("the incarnation")?,
+            lane: bytes.u32("the lane")?,
+            sequence: bytes.u64("the sequence number")?,
+        })
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step<'a> {
+    pub origin: Origin,
+    /// There is no other server: held and committed are the same.
+    pub is_committed: bool,
+    pub push: Option<Push<'a>>,
+    pub keys: Option<Keys<'a>>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Push<'a> {
+    pub precision: Precision,
+    /// Of the batch that the gradients are the mean of.
+    pub samples: u32,
+    pub dense: Dense<'a>,
+    pub parts: Vec<Part<'a>>,
+    /// Entry for the ledger, for the server that keeps it.
+    pub ledger: &'a [u8],
+    pub scores: Scores<'a>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dense<'a> {
+    pub rate: f32,
+    pub scale: f32,
+    pub numbers: &'a [u8],
+}
+
+/// Gradients, or differences, of the rows of one feed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Part<'a> {
+    pub ticket: u64,
+    pub feed: u16,
+    pub table: u16,
+    pub rate: f32,
+    pub scale: f32,
+    pub rows: u32,
+    pub width: u32,
+    /// Empty: the rows that were given for `ticket`.
+    pub signs: &'a [u8],
+    pub numbers: &'a [u8],
+    /// Empty where the table keeps no counts.
+    pub shows: &'a [u8],
+    pub clicks: &'a [u8],
+}
+
+/// What the metrics count; empty for servers that keep none.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Scores<'a> {
+    pub scores: &'a [u8],
+    pub labels: &'a [u8],
+    pub weights: &'a [u8],
+    pub groups: &'a [u8],
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Keys<'a> {
+    /// Name of these rows in the push to come.
+    pub ticket: u64,
+    pub wants_dense: bool,
+    /// Rows are made for signs that are admitted.
+    pub is_training: bool,
+    /// With state and statistics, as `geo` trains them.
+    pub wants_full_rows: bool,
+    pub feeds: Vec<FeedKeys<'a>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FeedKeys<'a> {
+    pub table: u16,
+    pub signs: &'a [u8],
+}
+
+impl<'a> Step<'a> {
+    pub fn decode(payload: &'a [u8]) -> Result<Self, Error> {
+        let mut bytes = Reader::new(payload);
+        let origin = Origin::decode(&mut bytes)?;
+        let flags = bytes.u8("the flags of a step")?;
+        if flags & !(HAS_PUSH | HAS_KEYS | IS_COMMITTED) != 0 {
+            return Err(Error::value("the flags of a step", u64::from(flags)));
+        }
+        let push = (flags & HAS_PUSH != 0)
+            .then(|| Push::decode(&mut bytes))
+            .transpose()?;
+        let keys = (flags & HAS_KEYS != 0)
+            .then(|| Keys::decode(&mut bytes))
+            .transpose()?;
+        bytes.end()?;
+        Ok(Self {
+            origin,
+            is_committed: flags & IS_COMMITTED != 0,
+            push,
+            keys,
+        })
+    }
+}
+
+/// Begins a step; `push` and `keys` must be written after it, as announced, in this order.
+pub fn encode_head(
+    out: &mut Writer<'_>,
+    origin: &Origin,
+    is_committed: bool,
+    has_push: bool,
+    has_keys: bool,
+) {
+    origin.encode(out);
+    let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+    out.u8(flag(has_push, HAS_PUSH) | flag(has_keys, HAS_KEYS) | flag(is_committed, IS_COMMITTED));
+}
+
+/// Begins a push; then come `encode_dense`, `num_parts` times `encode_part`, and `encode_scores`.
+pub fn encode_push(out: &mut Writer<'_>, precision: Precision, samples: u32) {
+    out.u8(precision.byte());
+    out.u32(samples);
+}
+
+/// Writes the dense part of a push up to its numbers, and gives room for them.
+pub fn encode_dense<'w>(
+    out: &'w mut Writer<'_>,
+    precision: Precision,
+    rate: f32,
+    scale: f32,
+    count: usize,
+) -> &'w mut [u8] {
+    out.f32(rate);
+    out.f32(scale);
+    out.length(count);
+    out.room(count * precision.bytes())
+}
+
+/// Head of a part; its numbers and counts follow through `encode_part`.
+#[derive(Clone, Copy, Debug)]
+pub struct PartHead {
+    pub ticket: u64,
+    pub feed: u16,
+    pub table: u16,
+    pub rate: f32,
+    pub scale: f32,
+    pub rows: usize,
+    pub width: usize,
+}
+
+pub fn encode_num_parts(out: &mut Writer<'_>, count: usize) {
+    out.u16(u16::try_from(count).expect("a schema has far fewer feeds"));
+}
+
+/// Writes a part up to its numbers, and gives room for them; `encode_counts` must follow.
+pub fn encode_part<'w>(
+    out: &'w mut Writer<'_>,
+    precision: Precision,
+    head: &PartHead,
+    signs: Option<&[u64]>,
+) -> &'w mut [u8] {
+    out.u64(head.ticket);
+    out.u16(head.feed);
+    out.u16(head.table);
+    out.f32(head.rate);
+    out.f32(head.scale);
+    out.length(head.rows);
+    out.length(head.width);
+    out.u8(u8::from(signs.is_some()));
+    for sign in signs.unwrap_or_default() {
+        out.u64(*sign);
+    }
+    out.room(head.rows * head.width * precision.bytes())
+}
+
+/// Shows and clicks of the rows of a part, in its order; both empty where none are kept.
+pub fn encode_counts(out: &mut Writer<'_>, counts: &[(f32, f32)]) {
+    out.u8(u8::from(!counts.is_empty()));
+    for (show, _) in counts {
+        out.f32(*show);
+    }
+    for (_, click) in counts {
+        out.f32(*click);
+    }
+}
+
+pub fn encode_ledger(out: &mut Writer<'_>, entry: &[u8]) {
+    out.length(entry.len());
+    out.bytes(entry);
+}
+
+pub fn encode_scores(
+    out: &mut Writer<'_>,
+    scores: &[f32],
+    labels: &[f32],
+    weights: Option<&[f32]>,
+    groups: Option<&[u64]>,
+) {
+    out.length(scores.len());
+    out.u8(u8::from(weights.is_some()) | u8::from(groups.is_some()) << 1);
+    for values in [Some(scores), Some(labels), weights].into_iter().flatten() {
+        for value in values {
+            out.f32(*value);
+        }
+    }
+    for group in groups.unwrap_or_default() {
+        out.u64(*group);
+    }
+}
+
+/// Head of the keys of a batch; `num_feeds` times `encode_feed` follows.
+#[derive(Clone, Copy, Debug)]
+pub struct KeysHead {
+    pub ticket: u64,
+    pub wants_dense: bool,
+    pub is_training: bool,
+    pub wants_full_rows: bool,
+    pub num_feeds: usize,
+}
+
+pub fn encode_keys(out: &mut Writer<'_>, head: &KeysHead) {
+    let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+    out.u64(head.ticket);
+    out.u8(flag(head.wants_dense, WANTS_DENSE)
+        | flag(head.is_training, IS_TRAINING)
+        | flag(head.wants_full_rows, WANTS_FULL_ROWS));
+    encode_num_parts(out, head.num_feeds);
+}
+
+pub fn encode_feed(out: &mut Writer<'_>, table: u16, signs: impl ExactSizeIterator<Item = u64>) {
+    out.u16(table);
+    out.length(signs.len());
+    for sign in signs {
+        out.u64(sign);
+    }
+}
+
+impl<'a> Push<'a> {
+    fn decode(bytes: &mut Reader<'a>) -> Result<Self, Error> {
+        let precision = Precision::from_byte(bytes.u8("the precision")?)?;
+        let samples = bytes.u32("the number of samples")?;
+        let (rate, scale) = (bytes.f32("a rate")?, bytes.f32("a scale")?);
+        let count = bytes.u32("the number of dense numbers")? as usize;
+        let numbers = bytes.elements(count, precision.bytes(), "dense numbers")?;
+        let num_parts = limited(bytes.u16("the number of parts")?)?;
+        let parts = (0..num_parts).map(|_| Part::decode(bytes, precision));
+        let parts = parts.collect::<Result<_, _>>()?;
+        let length = bytes.u32("the length of the ledger entry")? as usize;
+        let ledger = bytes.bytes(length, "the ledger entry")?;
+        Ok(Self {
+            precision,
+            samples,
+            dense: Dense { rate, scale, numbers },
+            parts,
+            ledger,
+            scores: Scores::decode(bytes)?,
+        })
+    }
+}
+
+impl<'a> Part<'a> {
+    fn decode(bytes: &mut Reader<'a>, precision: Precision) -> Result<Self, Error> {
+        let ticket = bytes.u64("a ticket")?;
+        let (feed, table) = (bytes.u16("a feed")?, bytes.u16("a table")?);
+        let (rate, scale) = (bytes.f32("a rate")?, bytes.f32("a scale")?);
+        let (rows, width) = (bytes.u32("the number of rows")?, bytes.u32("the width of rows")?);
+        let count = rows as usize;
+        let has_signs = flag(bytes.u8("whether signs follow")?, "whether signs follow")?;
+        let signs = bytes.elements(if has_signs { count } else { 0 }, 8, "signs")?;
+        let elements = count
+            .checked_mul(width as usize)
+            .ok_or(Error::Short { what: "gradients" })?;
+        let numbers = bytes.elements(elements, precision.bytes(), "gradients")?;
+        let has_counts = flag(bytes.u8("whether counts follow")?, "whether counts follow")?;
+        let counted = if has_counts { count } else { 0 };
+        Ok(Self {
+            ticket,
+            feed,
+            table,
+            rate,
+            scale,
+            rows,
+            width,
+            signs,
+            numbers,
+            shows: bytes.elements(counted, 4, "shows")?,
+            clicks: bytes.elements(counted, 4, "clicks")?,
+        })
+    }
+}
+
+impl<'a> Scores<'a> {
+    fn decode(bytes: &mut Reader<'a>) -> Result<Self, Error> {
+        let count = bytes.u32("the number of scores")? as usize;
+        let has = bytes.u8("what comes with scores")?;
+        if has > 3 {
+            return Err(Error::value("what comes with scores", u64::from(has)));
+        }
+        let present = |bit: u8| if has & bit == 0 { 0 } else { count };
+        Ok(Self {
+            scores: bytes.elements(count, 4, "scores")?,
+            labels: bytes.elements(count, 4, "labels")?,
+            weights: bytes.elements(present(1), 4, "weights")?,
+            groups: bytes.elements(present(2), 8, "groups")?,
+        })
+    }
+}
+
+impl<'a> Keys<'a> {
+    fn decode(bytes: &mut Reader<'a>) -> Result<Self, Error> {
+        let ticket = bytes.u64("a ticket")?;
+        let flags = bytes.u8("the flags of keys")?;
+        if flags & !(WANTS_DENSE | IS_TRAINING | WANTS_FULL_ROWS) != 0 {
+            return Err(Error::value("the flags of keys", u64::from(flags)));
+        }
+        let num_feeds = limited(bytes.u16("the number of feeds")?)?;
+        let mut feeds = Vec::with_capacity(usize::from(num_feeds));
+        for _ in 0..num_feeds {
+            let table = bytes.u16("a table")?;
+            let count = bytes.u32("the number of signs")? as usize;
+            let signs = bytes.elements(count, 8, "signs")?;
+            feeds.push(FeedKeys { table, signs });
+        }
+        Ok(Self {
+            ticket,
+            wants_dense: flags & WANTS_DENSE != 0,
+            is_training: flags & IS_TRAINING != 0,
+            wants_full_rows: flags & WANTS_FULL_ROWS != 0,
+            feeds,
+        })
+    }
+}
+
+/// A commit is an origin and nothing else.
+pub fn decode_commit(payload: &[u8]) -> Result<Origin, Error> {
+    let mut bytes = Reader::new(payload);
+    let origin = Origin::decode(&mut bytes)?;
+    bytes.end()?;
+    Ok(origin)
+}
+
+fn limited(count: u16) -> Result<u16, Error> {
+    if count <= MAX_PARTS {
+        return Ok(count);
+    }
+    Err(Error::Length {
+        found: u64::from(count),
+        allowed: u64::from(MAX_PARTS),
+    })
+}
+
+fn flag(byte: u8, what: &'static str) -> Result<bool, Error> {
+    match byte {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(Error::value(what, u64::from(other))),
+    }
+}
