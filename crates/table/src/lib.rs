@@ -13,6 +13,7 @@ mod adam;
 mod admission;
 mod adopt;
 mod apply;
+pub mod bf16;
 mod bucket;
 pub mod config;
 pub mod dense;
@@ -36,6 +37,7 @@ mod push;
 mod region;
 mod stats;
 mod table;
+mod wire;
 
 pub use apply::Rate;
 pub use config::TableConfig;

@@ -21,28 +21,28 @@ pub struct Buffers {
 const MAX_FREE: usize = 16;
 
 #[derive(Default)]
-struct Memory {
-    values: Vec<f32>,
+pub(crate) struct Memory {
+    pub(crate) values: Vec<f32>,
     handles: Vec<Handle>,
     gathered: Gathered,
 }
 
 #[derive(Default)]
-struct Gathered {
+pub(crate) struct Gathered {
     /// [U,D], or empty before the first gradient.
     gradients: Vec<f32>,
     /// [U] each, or empty before the first observation.
-    shows: Vec<f32>,
-    clicks: Vec<f32>,
+    pub(crate) shows: Vec<f32>,
+    pub(crate) clicks: Vec<f32>,
     is_applied: bool,
 }
 
 impl Buffers {
-    fn take(&self) -> Memory {
+    pub(crate) fn take(&self) -> Memory {
         lock(&self.free).pop().unwrap_or_default()
     }
 
-    fn give(&self, mut memory: Memory) {
+    pub(crate) fn give(&self, mut memory: Memory) {
         memory.gathered.gradients.clear();
         memory.gathered.shows.clear();
         memory.gathered.clicks.clear();
@@ -58,6 +58,9 @@ impl Buffers {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// Stands for the table of a lookup whose rows live on a server; tables of this process count from 1.
+const REMOTE: u64 = 0;
 
 pub struct Lookup {
     table_id: u64,
@@ -132,7 +135,27 @@ impl Lookup {
         }
     }
 
+    /// The caller vouches that `values` are whole rows.
+    pub(crate) fn remote(dim: usize, values: Vec<f32>, buffers: &Buffers) -> Self {
+        let mut memory = buffers.take();
+        memory.handles.clear();
+        Self {
+            table_id: REMOTE,
+            generation: 0,
+            dim,
+            values,
+            handles: memory.handles,
+            gathered: Mutex::new(memory.gathered),
+            buffers: buffers.clone(),
+        }
+    }
+
     fn check_table(&self, table: &Table) -> Result<(), Error> {
+        if self.table_id == REMOTE {
+            return Err(Error::state(
+                "the rows of the lookup live on a server; send it their gradients instead",
+            ));
+        }
         if self.table_id != table.id {
             return Err(Error::state("the lookup belongs to another table"));
         }
@@ -256,10 +279,8 @@ impl Lookup {
     /// Counts shows and clicks of the rows: one show an occurrence, the sample's label as clicks.
     pub fn observe(&self, occurrences: &Occurrences<'_>, labels: &[f32]) -> Result<(), Error> {
         self.gather(|gathered| {
-            let num_rows = self.num_rows();
-            gathered.shows.resize(num_rows, 0.0);
-            gathered.clicks.resize(num_rows, 0.0);
-            pooling::observe(occurrences, labels, &mut gathered.shows, &mut gathered.clicks)
+            let (shows, clicks) = gathered.counts(self.num_rows());
+            pooling::observe(occurrences, labels, shows, clicks)
         })
     }
 
@@ -273,7 +294,7 @@ impl Lookup {
         self.gather(|gathered| Ok(crate::dense::square_sum(&[gathered.gradients(self.values.len())])))
     }
 
-    fn gather<T>(&self, work: impl FnOnce(&mut Gathered) -> Result<T, Error>) -> Result<T, Error> {
+    pub(crate) fn gather<T>(&self, work: impl FnOnce(&mut Gathered) -> Result<T, Error>) -> Result<T, Error> {
         let mut gathered = lock(&self.gathered);
         if gathered.is_applied {
             return Err(Error::state(
@@ -285,12 +306,18 @@ impl Lookup {
 }
 
 impl Gathered {
-    fn gradients(&mut self, len: usize) -> &mut Vec<f32> {
+    pub(crate) fn gradients(&mut self, len: usize) -> &mut Vec<f32> {
         if self.gradients.len() != len {
             self.gradients.clear();
             self.gradients.resize(len, 0.0);
         }
         &mut self.gradients
+    }
+
+    pub(crate) fn counts(&mut self, num_rows: usize) -> (&mut [f32], &mut [f32]) {
+        self.shows.resize(num_rows, 0.0);
+        self.clicks.resize(num_rows, 0.0);
+        (&mut self.shows, &mut self.clicks)
     }
 }
 
