@@ -71,6 +71,7 @@ impl Table {
     /// The caller vouches that the handles are of this table and generation.
     pub(crate) fn push_rows(&mut self, batch: Push<'_>, rate: Rate) -> Result<(), Error> {
         rate.check()?;
+        self.keep_frozen(batch.handles);
         let (layout, step) = (self.layout, self.step);
         let buckets = &mut self.buckets;
         let dropped = match self.config.optimizer {

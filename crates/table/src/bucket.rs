@@ -119,6 +119,14 @@ impl Bucket {
     }
 
     /// Sign, step and floats as little-endian bytes.
+    #[cfg(target_endian = "little")]
+    pub(crate) fn append_row(&self, row: u32, bytes: &mut Vec<u8>) {
+        // SAFETY: as in `floats`; the row begins with these bytes in this order, all of them written.
+        let row = unsafe { std::slice::from_raw_parts(self.start(row), self.layout.row_bytes()) };
+        bytes.extend_from_slice(row);
+    }
+
+    #[cfg(not(target_endian = "little"))]
     pub(crate) fn append_row(&self, row: u32, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(&self.sign(row).to_le_bytes());
         bytes.extend_from_slice(&self.step(row).to_le_bytes());

@@ -1,5 +1,7 @@
 //! What happens to a table at a fence: rows go, statistics decay, full buckets split.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::bucket::Bucket;
@@ -26,8 +28,10 @@ pub struct EvictionReport {
 impl Table {
     /// Applies the eviction rules; lookups made before can no longer be applied if any row went.
     ///
-    /// Splits the buckets in two when one of them is half as full as it can be.
+    /// Splits the buckets in two when one of them is half as full as it can be. Refused while a save has rows
+    /// to copy.
     pub fn evict(&mut self) -> Result<EvictionReport, Error> {
+        self.check_thawed()?;
         let rows_before = self.len();
         self.decay();
         let (evicted_by_ttl, evicted_by_score) = self.evict_by_rule()?;
@@ -122,8 +126,9 @@ impl Table {
     }
 
     fn remove(&mut self, mut goes: impl FnMut(&Bucket, u32) -> bool) -> Result<u64, Error> {
-        let has_base = self.ledger.saved.is_some();
-        let tombstones = &mut self.ledger.tombstones;
+        // A save that is being written may become the base.
+        let has_base = self.has_save_under_way() || self.ledger.saved.is_some();
+        let tombstones = Arc::make_mut(&mut self.ledger.tombstones);
         let mut removed = 0;
         for bucket in &mut self.buckets {
             let count = bucket.remove(|bucket, row| {
@@ -145,6 +150,7 @@ impl Table {
                 "bucket_bits is {bucket_bits}; allowed: 0 to {MAX_BUCKET_BITS}"
             )));
         }
+        self.check_thawed()?;
         let mut buckets = empty_buckets(self.layout, bucket_bits)?;
         for old in std::mem::take(&mut self.buckets) {
             for row in 0..old.len() {

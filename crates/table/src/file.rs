@@ -1,7 +1,9 @@
 //! Tables as files: format, writing, reading. `docs/formats/table.md` has the bytes.
 
 mod format;
+mod frozen;
 mod read;
 mod write;
 
+pub use frozen::FrozenSave;
 pub use write::SaveReport;

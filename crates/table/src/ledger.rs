@@ -1,5 +1,7 @@
 //! What an incremental save must know: the last save, and which rows went since.
 
+use std::sync::Arc;
+
 /// A save that an increment can build on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Saved {
@@ -10,8 +12,19 @@ pub(crate) struct Saved {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ledger {
     pub saved: Option<Saved>,
-    /// Signs evicted since `saved`.
-    pub tombstones: Vec<u64>,
+    /// Signs evicted since `saved`; shared with a save that is being written.
+    pub tombstones: Arc<Vec<u64>>,
     /// Fences so far at which shows and clicks were decayed.
     pub decays: u32,
+    /// Rises whenever `saved` is another: a save that began before must not become the base.
+    pub era: u64,
+}
+
+impl Ledger {
+    /// Increments build on `saved` from now on; it has the first `num_tombstones`.
+    pub(crate) fn settle(&mut self, saved: Saved, num_tombstones: usize) {
+        self.saved = Some(saved);
+        Arc::make_mut(&mut self.tombstones).drain(..num_tombstones);
+        self.era += 1;
+    }
 }

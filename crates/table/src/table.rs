@@ -10,6 +10,7 @@ use crate::adam::{CatchUp, History};
 use crate::admission::Admission;
 use crate::bucket::Bucket;
 use crate::config::{Optimizer, TableConfig};
+use crate::freeze::Frozen;
 use crate::initial::Initial;
 use crate::layout::Layout;
 use crate::pull::{Handle, Source, fill, locate, pull};
@@ -44,6 +45,8 @@ pub struct Table {
     pub(crate) generation: u64,
     pub(crate) counters: Counters,
     pub(crate) ledger: crate::ledger::Ledger,
+    /// What a save needs that is written while training goes on.
+    pub(crate) frozen: Option<Box<Frozen>>,
 }
 
 impl Table {
@@ -63,6 +66,7 @@ impl Table {
             generation: 0,
             counters: Counters::default(),
             ledger: crate::ledger::Ledger::default(),
+            frozen: None,
             config,
         })
     }
@@ -92,10 +96,11 @@ impl Table {
         self.len() == 0
     }
 
-    /// Bytes of rows, index and admission sketch.
+    /// Bytes of rows, index and admission sketch, and of rows copied for a save that is under way.
     pub fn bytes(&self) -> u64 {
         let rows: usize = self.buckets.iter().map(Bucket::bytes).sum();
-        (rows + self.admission.bytes()) as u64
+        let copies = self.frozen.as_ref().map_or(0, |frozen| frozen.bytes());
+        (rows + self.admission.bytes() + copies) as u64
     }
 
     /// Training is now in `step`; steps count from 1 and never go back.

@@ -41,6 +41,7 @@ impl Table {
 
     /// Adds an increment from memory; a table that has refused one is not to be used any further.
     pub fn take_increment(&mut self, bytes: &[u8], name: &Path) -> Result<(), Error> {
+        self.check_no_save()?;
         self.read_increment(bytes, name)
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::format::{Header, Kind, MAGIC, MAX_PAYLOAD, VERSION, id};
+use super::format::{END_PAYLOAD, Header, Kind, MAGIC, MAX_PAYLOAD, VERSION, id};
 use crate::ledger::Saved;
 use crate::{Error, Table};
 
@@ -27,20 +27,17 @@ impl Table {
     ///
     /// A row that is not finite is an error, and nothing is written: who loads it could not train on.
     pub fn save(&mut self, path: &Path, base: Option<&str>) -> Result<SaveReport, Error> {
+        self.check_no_save()?;
         let since = base.map(|base| self.since(base)).transpose()?;
         let temporary = temporary(path)?;
-        let outcome = self.write_file(&temporary, base, since).and_then(|report| {
-            fs::rename(&temporary, path).map_err(|error| Error::io(path, error))?;
-            sync_folder(path)?;
-            Ok(report)
-        });
-        match outcome {
+        match self.write_file(&temporary, path, base, since) {
             Ok(report) => {
-                self.ledger.saved = Some(Saved {
+                let saved = Saved {
                     id: report.id.clone(),
                     step: self.step,
-                });
-                self.ledger.tombstones.clear();
+                };
+                let num_tombstones = self.ledger.tombstones.len();
+                self.ledger.settle(saved, num_tombstones);
                 Ok(report)
             }
             Err(error) => {
@@ -52,7 +49,7 @@ impl Table {
     }
 
     /// The step of the save that an increment may build on.
-    fn since(&self, base: &str) -> Result<u32, Error> {
+    pub(super) fn since(&self, base: &str) -> Result<u32, Error> {
         match &self.ledger.saved {
             Some(saved) if saved.id == base => Ok(saved.step),
             Some(saved) => Err(Error::state(format!(
@@ -65,9 +62,15 @@ impl Table {
         }
     }
 
-    fn write_file(&self, path: &Path, base: Option<&str>, since: Option<u32>) -> Result<SaveReport, Error> {
-        let failed = |error| Error::io(path, error);
-        let file = File::create(path).map_err(failed)?;
+    fn write_file(
+        &self,
+        temporary: &Path,
+        path: &Path,
+        base: Option<&str>,
+        since: Option<u32>,
+    ) -> Result<SaveReport, Error> {
+        let failed = |error| Error::io(temporary, error);
+        let file = File::create(temporary).map_err(failed)?;
         let mut writer = Writer::new(BufWriter::with_capacity(1 << 18, file));
         let report = self
             .write(&mut writer, base, since, true)
@@ -75,11 +78,7 @@ impl Table {
                 Stop::Io(error) => failed(error),
                 Stop::Row(error) => error,
             })?;
-        let file = writer
-            .into_inner()
-            .into_inner()
-            .map_err(|error| failed(error.into_error()))?;
-        file.sync_all().map_err(failed)?;
+        publish(&mut writer, temporary, path)?;
         Ok(report)
     }
 
@@ -88,17 +87,11 @@ impl Table {
         let mut writer = Writer::new(Vec::new());
         let written = self.write(&mut writer, None, None, false);
         assert!(written.is_ok(), "writing to memory does not fail");
-        writer.into_inner()
+        writer.inner
     }
 
-    fn write<W: Write>(
-        &self,
-        writer: &mut Writer<W>,
-        base: Option<&str>,
-        since: Option<u32>,
-        is_checked: bool,
-    ) -> Result<SaveReport, Stop> {
-        let header = Header {
+    pub(super) fn header(&self, base: Option<&str>) -> Header {
+        Header {
             config: self.config.clone(),
             base: base.map(str::to_owned),
             step: self.step,
@@ -110,41 +103,26 @@ impl Table {
                 .admission
                 .sketch()
                 .map_or(0, crate::admission::Sketch::sightings),
-        };
-        writer.header(&header)?;
-        if let Some(sketch) = self.admission.sketch() {
-            for part in sketch.bytes().chunks(MAX_PAYLOAD) {
-                writer.block(Kind::Sketch, part)?;
-            }
         }
+    }
+
+    fn write<W: Write>(
+        &self,
+        writer: &mut Writer<W>,
+        base: Option<&str>,
+        since: Option<u32>,
+        is_checked: bool,
+    ) -> Result<SaveReport, Stop> {
+        let header = self.header(base);
         let tombstones: &[u64] = if base.is_some() {
             &self.ledger.tombstones
         } else {
             &[]
         };
-        let mut payload = Vec::new();
-        for part in tombstones.chunks(MAX_PAYLOAD / 8) {
-            payload.clear();
-            for sign in part {
-                payload.extend_from_slice(&sign.to_le_bytes());
-            }
-            writer.block(Kind::Tombstones, &payload)?;
-        }
+        let sketch = self.admission.sketch().map(crate::admission::Sketch::bytes);
+        writer.opening(&header, sketch, tombstones)?;
         let rows = self.write_rows(writer, since, is_checked)?;
-        let digest = writer.digest();
-        payload.clear();
-        payload.extend_from_slice(&rows.to_le_bytes());
-        payload.extend_from_slice(&(tombstones.len() as u64).to_le_bytes());
-        payload.extend_from_slice(&digest.to_le_bytes());
-        writer.block(Kind::End, &payload)?;
-        Ok(SaveReport {
-            id: id(digest),
-            base: header.base,
-            step: self.step,
-            rows,
-            tombstones: tombstones.len() as u64,
-            bytes: writer.written,
-        })
+        Ok(writer.end(&header, rows, tombstones.len() as u64)?)
     }
 
     /// Rows that were touched in step `since` or later; that step itself may have gone on after the save.
@@ -193,14 +171,14 @@ impl From<io::Error> for Stop {
     }
 }
 
-struct Writer<W> {
+pub(super) struct Writer<W> {
     inner: W,
     digest: Xxh3,
     written: u64,
 }
 
 impl<W: Write> Writer<W> {
-    fn new(inner: W) -> Self {
+    pub(super) fn new(inner: W) -> Self {
         Self {
             inner,
             digest: Xxh3::new(),
@@ -208,12 +186,43 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    fn into_inner(self) -> W {
-        self.inner
+    /// All that comes before the rows.
+    pub(super) fn opening(
+        &mut self,
+        header: &Header,
+        sketch: Option<&[u8]>,
+        tombstones: &[u64],
+    ) -> io::Result<()> {
+        self.header(header)?;
+        for part in sketch.unwrap_or_default().chunks(MAX_PAYLOAD) {
+            self.block(Kind::Sketch, part)?;
+        }
+        let mut payload = Vec::new();
+        for part in tombstones.chunks(MAX_PAYLOAD / 8) {
+            payload.clear();
+            for sign in part {
+                payload.extend_from_slice(&sign.to_le_bytes());
+            }
+            self.block(Kind::Tombstones, &payload)?;
+        }
+        Ok(())
     }
 
-    fn digest(&self) -> u128 {
-        self.digest.digest128()
+    pub(super) fn end(&mut self, header: &Header, rows: u64, tombstones: u64) -> io::Result<SaveReport> {
+        let digest = self.digest.digest128();
+        let mut payload = Vec::with_capacity(END_PAYLOAD);
+        payload.extend_from_slice(&rows.to_le_bytes());
+        payload.extend_from_slice(&tombstones.to_le_bytes());
+        payload.extend_from_slice(&digest.to_le_bytes());
+        self.block(Kind::End, &payload)?;
+        Ok(SaveReport {
+            id: id(digest),
+            base: header.base.clone(),
+            step: header.step,
+            rows,
+            tombstones,
+            bytes: self.written,
+        })
     }
 
     fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -238,13 +247,28 @@ impl<W: Write> Writer<W> {
         self.checked(&[&MAGIC, &VERSION.to_le_bytes(), &length.to_le_bytes(), &json])
     }
 
-    fn block(&mut self, kind: Kind, payload: &[u8]) -> io::Result<()> {
+    pub(super) fn block(&mut self, kind: Kind, payload: &[u8]) -> io::Result<()> {
         let length = u32::try_from(payload.len()).map_err(io::Error::other)?;
         self.checked(&[&[kind.byte(), 0, 0, 0], &length.to_le_bytes(), payload])
     }
 }
 
-fn temporary(path: &Path) -> Result<PathBuf, Error> {
+/// Makes a written file durable and gives it its name.
+pub(super) fn publish(
+    writer: &mut Writer<BufWriter<File>>,
+    temporary: &Path,
+    path: &Path,
+) -> Result<(), Error> {
+    writer
+        .inner
+        .flush()
+        .and_then(|()| writer.inner.get_ref().sync_all())
+        .map_err(|error| Error::io(temporary, error))?;
+    fs::rename(temporary, path).map_err(|error| Error::io(path, error))?;
+    sync_folder(path)
+}
+
+pub(super) fn temporary(path: &Path) -> Result<PathBuf, Error> {
     let name = path
         .file_name()
         .ok_or_else(|| Error::argument(format!("{} names no file", path.display())))?;
