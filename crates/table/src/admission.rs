@@ -43,6 +43,27 @@ impl Sketch {
         true
     }
 
+    /// Takes over what a sketch of the same size has counted of other signs; false where the size is another.
+    ///
+    /// No sign was seen by both, so its count is in the counters of one of them, and the larger counter of
+    /// each place is still no less than it: signs are admitted early at worst, as in one sketch, and a sum would
+    /// only admit more of them early. Sightings add up, so that the next one ages a sketch that has seen enough.
+    pub(crate) fn absorb(&mut self, other: &Self) -> bool {
+        if other.counters.len() != self.counters.len() {
+            return false;
+        }
+        for (own, &counter) in self.counters.iter_mut().zip(&other.counters) {
+            *own = counter.max(*own);
+        }
+        self.sightings = (self.sightings + other.sightings).min(self.lifetime() - 1);
+        true
+    }
+
+    /// Sightings after which counters are halved.
+    fn lifetime(&self) -> u64 {
+        4 * (self.counters.len() / DEPTH) as u64
+    }
+
     /// Counts one more sighting and gives the count so far.
     pub(crate) fn add(&mut self, hash: u64) -> u8 {
         let width = self.counters.len() / DEPTH;
@@ -64,7 +85,7 @@ impl Sketch {
             self.counters[place] = self.counters[place].max(count);
         }
         self.sightings += 1;
-        if self.sightings >= 4 * width as u64 {
+        if self.sightings >= self.lifetime() {
             self.counters.iter_mut().for_each(|counter| *counter /= 2);
             self.sightings = 0;
         }
@@ -135,6 +156,33 @@ mod tests {
                 assert!(sketch.add(mix(sign)) >= round);
             }
         }
+    }
+
+    #[test]
+    fn merged_sketches_never_count_too_few_and_age_together() {
+        let mut parts = [Sketch::new(12), Sketch::new(12), Sketch::new(12)];
+        for sign in 0..300_u64 {
+            for _ in 0..3 {
+                parts[sign as usize % 3].add(mix(sign));
+            }
+        }
+        let [mut merged, second, third] = parts;
+        assert!(merged.absorb(&second) && merged.absorb(&third));
+        assert_eq!(merged.sightings(), 900);
+        let exact = (0..300_u64)
+            .filter(|&sign| merged.clone().add(mix(sign)) == 4)
+            .count();
+        assert!(exact > 200, "{exact} counts are exact");
+        for sign in 0..100_u64 {
+            assert!(merged.add(mix(sign)) >= 4);
+        }
+        for _ in 0..5 {
+            let copy = merged.clone();
+            merged.absorb(&copy);
+        }
+        merged.add(1);
+        assert_eq!(merged.sightings(), 0, "it has aged");
+        assert!(!merged.absorb(&Sketch::new(13)));
     }
 
     #[test]

@@ -27,4 +27,10 @@ impl Ledger {
         Arc::make_mut(&mut self.tombstones).drain(..num_tombstones);
         self.era += 1;
     }
+    /// There is no save any more that the table could be made of again: the next one must be full.
+    pub(crate) fn forget(&mut self) {
+        self.saved = None;
+        self.tombstones = Arc::default();
+        self.era += 1;
+    }
 }

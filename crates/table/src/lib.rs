@@ -31,6 +31,7 @@ mod layout;
 mod ledger;
 mod lookup;
 mod optimizer;
+mod parts;
 mod pooling;
 mod prefetch;
 mod pull;

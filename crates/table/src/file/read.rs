@@ -18,34 +18,51 @@ use crate::{Error, Table};
 /// Most decaying fences between a save and its increment: each of them is a pass over all rows.
 const MAX_DECAYS: u32 = 100_000;
 
+/// Which signs' rows are taken.
+type Keep<'a> = &'a dyn Fn(u64) -> bool;
+
 impl Table {
     /// Reads a full save and the increments that follow it, in order.
     ///
     /// `config` takes the place of the stored one: bucket count, hyper-parameters, admission and eviction
     /// may change, what shapes a row may not.
     pub fn load<P: AsRef<Path>>(paths: &[P], config: Option<TableConfig>) -> Result<Self, Error> {
+        Self::load_chain(paths, config, &|_| true)
+    }
+
+    /// As `load`, leaving out the rows of signs for which `keep` does not hold.
+    pub(crate) fn load_chain<P: AsRef<Path>>(
+        paths: &[P],
+        config: Option<TableConfig>,
+        keep: Keep<'_>,
+    ) -> Result<Self, Error> {
         let Some((first, increments)) = paths.split_first() else {
             return Err(Error::argument("no file to load"));
         };
-        let mut table = Self::read_full(open(first.as_ref())?, first.as_ref(), config)?;
+        let mut table = Self::read_base(open(first.as_ref())?, first.as_ref(), config, keep)?;
         for path in increments {
-            table.read_increment(open(path.as_ref())?, path.as_ref())?;
+            table.read_increment(open(path.as_ref())?, path.as_ref(), keep)?;
         }
         Ok(table)
     }
 
     /// Reads a full save from memory; `name` stands for the file in errors.
     pub fn from_bytes(bytes: &[u8], name: &Path, config: Option<TableConfig>) -> Result<Self, Error> {
-        Self::read_full(bytes, name, config)
+        Self::read_base(bytes, name, config, &|_| true)
     }
 
     /// Adds an increment from memory; a table that has refused one is not to be used any further.
     pub fn take_increment(&mut self, bytes: &[u8], name: &Path) -> Result<(), Error> {
         self.check_no_save()?;
-        self.read_increment(bytes, name)
+        self.read_increment(bytes, name, &|_| true)
     }
 
-    fn read_full(input: impl Read, path: &Path, config: Option<TableConfig>) -> Result<Self, Error> {
+    fn read_base(
+        input: impl Read,
+        path: &Path,
+        config: Option<TableConfig>,
+        keep: Keep<'_>,
+    ) -> Result<Self, Error> {
         let mut scanner = Scanner::new(input, path);
         let header = scanner.header()?;
         if let Some(base) = &header.base {
@@ -56,11 +73,11 @@ impl Table {
             None => header.config.clone(),
         };
         let mut table = Self::new(config)?;
-        table.take(scanner, &header)?;
+        table.take(scanner, &header, keep)?;
         Ok(table)
     }
 
-    fn read_increment(&mut self, input: impl Read, path: &Path) -> Result<(), Error> {
+    fn read_increment(&mut self, input: impl Read, path: &Path, keep: Keep<'_>) -> Result<(), Error> {
         let mut scanner = Scanner::new(input, path);
         let header = scanner.header()?;
         let last = self
@@ -96,10 +113,15 @@ impl Table {
                 self.decay_once(rule.decay);
             }
         }
-        self.take(scanner, &header)
+        self.take(scanner, &header, keep)
     }
 
-    fn take<R: Read>(&mut self, mut scanner: Scanner<'_, R>, header: &Header) -> Result<(), Error> {
+    fn take<R: Read>(
+        &mut self,
+        mut scanner: Scanner<'_, R>,
+        header: &Header,
+        keep: Keep<'_>,
+    ) -> Result<(), Error> {
         self.take_header(&scanner, header)?;
         let mut sketch = Vec::new();
         let mut tombstones = HashSet::new();
@@ -144,10 +166,12 @@ impl Table {
                     );
                 }
                 Kind::Rows => {
-                    num_rows += self.take_rows(header, payload).map_err(|reason| match reason {
-                        Refusal::Damage { expected, found } => damage(path, start, expected, found),
-                        Refusal::Other(error) => error,
-                    })?;
+                    num_rows += self
+                        .take_rows(header, payload, keep)
+                        .map_err(|reason| match reason {
+                            Refusal::Damage { expected, found } => damage(path, start, expected, found),
+                            Refusal::Other(error) => error,
+                        })?;
                 }
                 Kind::End => {
                     End::new(payload, path, start)?.check(num_rows, num_tombstones, digest, path, start)?;
@@ -196,7 +220,7 @@ impl Table {
         Ok(())
     }
 
-    fn take_rows(&mut self, header: &Header, payload: &[u8]) -> Result<u64, Refusal> {
+    fn take_rows(&mut self, header: &Header, payload: &[u8], keep: Keep<'_>) -> Result<u64, Refusal> {
         let row_bytes = self.layout.row_bytes();
         if payload.is_empty() || !payload.len().is_multiple_of(row_bytes) {
             return Err(Refusal::damage(
@@ -214,6 +238,9 @@ impl Table {
                     format!("steps up to {}", header.step),
                     format!("step {step} of sign {sign}"),
                 ));
+            }
+            if !keep(sign) {
+                continue;
             }
             let hash = mix(sign);
             let bucket = &mut self.buckets[bucket_of(hash, self.bucket_bits)];
