@@ -3,6 +3,7 @@
 mod format;
 mod frozen;
 mod read;
+mod scanner;
 mod write;
 
 pub use frozen::FrozenSave;
