@@ -30,6 +30,7 @@ mod lanes;
 mod layout;
 mod ledger;
 mod lookup;
+mod merge;
 mod optimizer;
 mod parts;
 mod pooling;

@@ -30,7 +30,7 @@ pub(crate) struct Memory {
 #[derive(Default)]
 pub(crate) struct Gathered {
     /// [U,D], or empty before the first gradient.
-    gradients: Vec<f32>,
+    pub(crate) gradients: Vec<f32>,
     /// [U] each, or empty before the first observation.
     pub(crate) shows: Vec<f32>,
     pub(crate) clicks: Vec<f32>,
@@ -165,6 +165,32 @@ impl Lookup {
             ));
         }
         Ok(())
+    }
+
+    /// Refuses a lookup whose gradients have no place in `table`.
+    pub(crate) fn check_trained(&self, table: &Table) -> Result<(), Error> {
+        self.check_table(table)?;
+        if self.handles.len() != self.num_rows() {
+            return Err(Error::state(
+                "the lookup was made for reading; pull with train=True",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Shows the places of the rows and what was gathered, [U,D] at least, and counts it as applied.
+    pub(crate) fn take_gathered(&self, work: impl FnOnce(&[Handle], &Gathered)) -> Result<(), Error> {
+        self.gather(|gathered| {
+            gathered.gradients(self.values.len());
+            work(&self.handles, gathered);
+            gathered.is_applied = true;
+            Ok(())
+        })
+    }
+
+    /// Takes back that it was applied.
+    pub(crate) fn release_gathered(&self) {
+        lock(&self.gathered).is_applied = false;
     }
 
     /// U.
@@ -324,12 +350,7 @@ impl Gathered {
 impl Table {
     /// Applies what a lookup has gathered, once.
     pub fn apply(&mut self, lookup: &Lookup, rate: Rate) -> Result<(), Error> {
-        lookup.check_table(self)?;
-        if lookup.handles.len() != lookup.num_rows() {
-            return Err(Error::state(
-                "the lookup was made for reading; pull with train=True",
-            ));
-        }
+        lookup.check_trained(self)?;
         lookup.gather(|gathered| {
             gathered.gradients(lookup.values.len());
             let Gathered {

@@ -48,6 +48,12 @@ impl Handle {
     pub(crate) fn row(self) -> u32 {
         self.0 as u32
     }
+
+    /// A hash of it.
+    #[inline(always)]
+    pub(crate) fn spread(self) -> u64 {
+        self.0.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32
+    }
 }
 
 /// Where the kernel gets its rows from; training and reading differ in what an absent sign means.

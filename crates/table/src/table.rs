@@ -13,6 +13,7 @@ use crate::config::{Optimizer, TableConfig};
 use crate::freeze::Frozen;
 use crate::initial::Initial;
 use crate::layout::Layout;
+use crate::merge::Merge;
 use crate::pull::{Handle, Source, fill, locate, pull};
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
@@ -47,6 +48,7 @@ pub struct Table {
     pub(crate) ledger: crate::ledger::Ledger,
     /// What a save needs that is written while training goes on.
     pub(crate) frozen: Option<Box<Frozen>>,
+    pub(crate) merge: Merge,
 }
 
 impl Table {
@@ -67,6 +69,7 @@ impl Table {
             counters: Counters::default(),
             ledger: crate::ledger::Ledger::default(),
             frozen: None,
+            merge: Merge::default(),
             config,
         })
     }
