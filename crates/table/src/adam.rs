@@ -10,6 +10,7 @@
 
 use clickmill_types::schema::MAX_DIM;
 
+use crate::config::Optimizer;
 use crate::lanes::each_with_two;
 
 /// Bound on what leaving the tail of a replay out may change in a weight.
@@ -77,7 +78,30 @@ pub(crate) struct CatchUp<'a> {
     pub weight_decay: f32,
 }
 
-impl CatchUp<'_> {
+impl<'a> CatchUp<'a> {
+    /// None for optimizers that leave rows at rest alone.
+    pub(crate) fn new(history: &'a History, optimizer: Optimizer) -> Option<Self> {
+        match optimizer {
+            Optimizer::Adam {
+                beta1,
+                beta2,
+                eps,
+                weight_decay,
+            } => Some(Self {
+                history,
+                beta1,
+                beta2,
+                eps,
+                weight_decay,
+            }),
+            Optimizer::Sgd { .. }
+            | Optimizer::Adagrad { .. }
+            | Optimizer::RowWiseAdagrad { .. }
+            | Optimizer::LazyAdam { .. }
+            | Optimizer::Ftrl { .. } => None,
+        }
+    }
+
     /// One step of dense Adam; a row at rest has a gradient of zeros.
     #[inline(always)]
     pub(crate) fn step(

@@ -24,6 +24,7 @@ mod evict;
 mod file;
 mod finite;
 mod freeze;
+mod full_rows;
 mod index;
 mod initial;
 mod lanes;

@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use clickmill_types::sign::mix;
 use serde::Serialize;
 
 use crate::Error;
@@ -182,28 +183,40 @@ impl Table {
         )))
     }
 
+    /// Places of the rows of `signs`; none for a sign without a row.
+    pub(crate) fn find(&self, signs: &[u64]) -> Result<Vec<Handle>, Error> {
+        let mut handles = vec![Handle::NONE; signs.len()];
+        // Written to only where there is no row, and read by nobody.
+        let mut values = vec![0.0; signs.len() * self.layout.dim];
+        locate(&mut Rows(self), signs, &mut values, &mut handles)?;
+        Ok(handles)
+    }
+
+    /// The place of a sign, which gets a row if it has none, admitted or not.
+    pub(crate) fn ensure(&mut self, sign: u64) -> Result<Handle, Error> {
+        let hash = mix(sign);
+        let number = bucket_of(hash, self.bucket_bits);
+        match self.buckets[number].find(sign, hash) {
+            Some(row) => Ok(Handle::new(number, row)),
+            None => self.create(sign, hash),
+        }
+    }
+
     /// Adds a row for a sign that has none, with its initial weights and state.
     pub(crate) fn create(&mut self, sign: u64, hash: u64) -> Result<Handle, Error> {
         let number = bucket_of(hash, self.bucket_bits);
         let bucket = &mut self.buckets[number];
         let row = bucket.insert(sign, hash, self.step)?;
         let (_, floats) = bucket.row_mut(row);
-        let (state, weights) = floats[self.layout.statistics_len..].split_at_mut(self.layout.state_len);
-        self.initial.fill(sign, weights);
-        match self.config.optimizer {
-            Optimizer::Adagrad {
-                initial_accumulator, ..
-            }
-            | Optimizer::RowWiseAdagrad {
-                initial_accumulator, ..
-            } => state.fill(initial_accumulator),
-            Optimizer::Ftrl {
-                initial_accumulator, ..
-            } => state[self.layout.dim..].fill(initial_accumulator),
-            Optimizer::Sgd { .. } | Optimizer::LazyAdam { .. } | Optimizer::Adam { .. } => {}
-        }
+        fill_row(&self.initial, self.config.optimizer, self.layout, sign, floats);
         self.counters.rows_created += 1;
         Ok(Handle::new(number, row))
+    }
+
+    /// What the row of a sign begins with: statistics, state, weights.
+    pub(crate) fn fill_initial(&self, sign: u64, floats: &mut [f32]) {
+        floats.fill(0.0);
+        fill_row(&self.initial, self.config.optimizer, self.layout, sign, floats);
     }
 
     /// Makes the numbers of all steps that are over known, so that reads can replay them.
@@ -216,29 +229,11 @@ impl Table {
     }
 
     pub(crate) fn catch_up(&self) -> Option<CatchUp<'_>> {
-        match self.config.optimizer {
-            Optimizer::Adam {
-                beta1,
-                beta2,
-                eps,
-                weight_decay,
-            } => Some(CatchUp {
-                history: &self.history,
-                beta1,
-                beta2,
-                eps,
-                weight_decay,
-            }),
-            Optimizer::Sgd { .. }
-            | Optimizer::Adagrad { .. }
-            | Optimizer::RowWiseAdagrad { .. }
-            | Optimizer::LazyAdam { .. }
-            | Optimizer::Ftrl { .. } => None,
-        }
+        CatchUp::new(&self.history, self.config.optimizer)
     }
 
     /// The step that reads replay to: over, and with a known rate.
-    fn replay_to(&self) -> u32 {
+    pub(crate) fn replay_to(&self) -> u32 {
         self.done.min(self.history.len())
     }
 
@@ -251,6 +246,24 @@ impl Table {
             let (first, second) = state.split_at_mut(weights.len());
             catch_up.replay(first, second, weights, bucket.step(row), self.replay_to());
         }
+    }
+}
+
+/// Writes what a row begins with to `floats`, which are zero.
+fn fill_row(initial: &Initial, optimizer: Optimizer, layout: Layout, sign: u64, floats: &mut [f32]) {
+    let (state, weights) = floats[layout.statistics_len..].split_at_mut(layout.state_len);
+    initial.fill(sign, weights);
+    match optimizer {
+        Optimizer::Adagrad {
+            initial_accumulator, ..
+        }
+        | Optimizer::RowWiseAdagrad {
+            initial_accumulator, ..
+        } => state.fill(initial_accumulator),
+        Optimizer::Ftrl {
+            initial_accumulator, ..
+        } => state[layout.dim..].fill(initial_accumulator),
+        Optimizer::Sgd { .. } | Optimizer::LazyAdam { .. } | Optimizer::Adam { .. } => {}
     }
 }
 
