@@ -56,6 +56,13 @@ impl Table {
         })
     }
 
+    /// Share of a memory budget that the table takes: from the number of its rows, without looking at them,
+    /// so that it can be asked for in every step. Close to `bytes` once buckets have some hundred rows.
+    pub fn budget_share(&self, budget_bytes: u64) -> f64 {
+        let copies = self.frozen.as_ref().map_or(0, |frozen| frozen.bytes());
+        (self.forecast_bytes(self.len()) + copies as u64) as f64 / budget_bytes.max(1) as f64
+    }
+
     /// Bytes that a table like this one needs for `rows` rows, all told.
     pub fn forecast_bytes(&self, rows: u64) -> u64 {
         rows * (self.layout.stride as u64 + INDEX_BYTES_PER_ROW) + self.admission.bytes() as u64
@@ -128,19 +135,28 @@ impl Table {
     fn remove(&mut self, mut goes: impl FnMut(&Bucket, u32) -> bool) -> Result<u64, Error> {
         // A save that is being written may become the base.
         let has_base = self.has_save_under_way() || self.ledger.saved.is_some();
-        let tombstones = Arc::make_mut(&mut self.ledger.tombstones);
-        let mut removed = 0;
-        for bucket in &mut self.buckets {
-            let count = bucket.remove(|bucket, row| {
-                let is_going = goes(bucket, row);
-                if is_going && has_base {
-                    tombstones.push(bucket.sign(row));
-                }
-                is_going
-            })?;
-            removed += u64::from(count);
-        }
-        Ok(removed)
+        let mut tombstones = std::mem::take(&mut self.ledger.tombstones);
+        let list = Arc::make_mut(&mut tombstones);
+        let outcome = self.remove_rows(|bucket, row| {
+            let is_going = goes(bucket, row);
+            if is_going && has_base {
+                list.push(bucket.sign(row));
+            }
+            is_going
+        });
+        self.ledger.tombstones = tombstones;
+        outcome
+    }
+
+    /// Removes rows without a trace, and counts those that are left even where memory runs out.
+    pub(crate) fn remove_rows(&mut self, mut goes: impl FnMut(&Bucket, u32) -> bool) -> Result<u64, Error> {
+        let before = self.len();
+        let outcome = self
+            .buckets
+            .iter_mut()
+            .try_for_each(|bucket| bucket.remove(&mut goes).map(|_| ()));
+        self.count_rows();
+        outcome.map(|()| before - self.len())
     }
 
     /// Moves all rows to 2^`bucket_bits` buckets.

@@ -73,10 +73,7 @@ impl Table {
     /// They live on, so there are no tombstones of them. Lookups made before can no longer be applied.
     pub fn remove_where(&mut self, goes: impl Fn(u64) -> bool) -> Result<u64, Error> {
         self.check_no_save()?;
-        let mut removed = 0;
-        for bucket in &mut self.buckets {
-            removed += u64::from(bucket.remove(|bucket, row| goes(bucket.sign(row)))?);
-        }
+        let removed = self.remove_rows(|bucket, row| goes(bucket.sign(row)))?;
         if removed > 0 {
             self.generation += 1;
             self.ledger.forget();
@@ -114,6 +111,7 @@ impl Table {
                 target.row_mut(new).1.copy_from_slice(bucket.floats(row));
             }
         }
+        self.count_rows();
         Ok(added)
     }
 

@@ -34,6 +34,8 @@ pub struct Table {
     pub(crate) config: TableConfig,
     pub(crate) layout: Layout,
     pub(crate) buckets: Vec<Bucket>,
+    /// Rows of all buckets.
+    num_rows: u64,
     pub(crate) bucket_bits: u32,
     pub(crate) initial: Initial,
     pub(crate) admission: Admission,
@@ -60,6 +62,7 @@ impl Table {
             layout,
             bucket_bits: config.bucket_bits,
             buckets: empty_buckets(layout, config.bucket_bits)?,
+            num_rows: 0,
             initial: Initial::new(&config.spec),
             admission: Admission::new(config.admission, config.spec.seed),
             history: History::default(),
@@ -93,7 +96,12 @@ impl Table {
 
     /// Rows in the table.
     pub fn len(&self) -> u64 {
-        self.buckets.iter().map(|bucket| u64::from(bucket.len())).sum()
+        self.num_rows
+    }
+
+    /// To be called when rows were added or removed otherwise than one by one.
+    pub(crate) fn count_rows(&mut self) {
+        self.num_rows = self.buckets.iter().map(|bucket| u64::from(bucket.len())).sum();
     }
 
     pub fn is_empty(&self) -> bool {
@@ -209,6 +217,7 @@ impl Table {
         let row = bucket.insert(sign, hash, self.step)?;
         let (_, floats) = bucket.row_mut(row);
         fill_row(&self.initial, self.config.optimizer, self.layout, sign, floats);
+        self.num_rows += 1;
         self.counters.rows_created += 1;
         Ok(Handle::new(number, row))
     }

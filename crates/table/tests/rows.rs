@@ -232,3 +232,17 @@ fn rows_keep_their_values_under_another_bucket_count() {
     push(&mut table, &signs[..1]);
     assert_ne!(table.digest(), digest);
 }
+
+#[test]
+fn the_share_of_a_budget_follows_the_bytes_of_the_table() {
+    let count = if cfg!(miri) { 300 } else { 60_000 };
+    let mut table = table(config(16));
+    assert!(table.budget_share(1) < 1.0);
+    pull(&mut table, &(0..count).collect::<Vec<_>>());
+    let share = table.budget_share(2 * table.bytes());
+    assert!(cfg!(miri) || (0.4..0.6).contains(&share), "{share}");
+    table.remove_where(|sign| sign >= count / 2).expect("memory");
+    assert_eq!(table.len(), count / 2);
+    let half = table.budget_share(2 * table.bytes());
+    assert!(cfg!(miri) || (0.4..0.6).contains(&half), "{half}");
+}

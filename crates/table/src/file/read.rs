@@ -182,6 +182,7 @@ impl Table {
         let id = id(digest_of_file);
         scanner.finish()?;
         self.ledger.saved = Some(Saved { id, step: self.step });
+        self.count_rows();
         if let Some(kept) = self.admission.sketch_mut() {
             // A sketch of another size cannot be carried over: counting starts anew.
             kept.restore(&sketch, header.sketch_sightings);
