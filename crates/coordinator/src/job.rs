@@ -1,0 +1,252 @@
+//! The job: all that a cluster has to know of a run, brought by the first trainer.
+//!
+//! The coordinator reads the part that is typed here; tables, dense part and metrics go through it to the
+//! servers as they came. Every later trainer must bring an equal job, or it would train something else.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::Error;
+
+/// How gradients of several trainers meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Strategy {
+    Sync,
+    Async,
+    HalfAsync,
+    Geo,
+    Hybrid,
+}
+
+/// A piece of the data that is leased as a whole: a file or a range of one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unit {
+    /// What people call it in logs: `part-0007.gz` or `part-0007.gz[64M..128M]`.
+    pub name: String,
+    /// What the reader of a trainer needs to open it; opaque here.
+    pub input: Value,
+}
+
+/// One run over data: places in [`Job::units`], in the order in which they are leased or dealt to lanes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Pass {
+    pub train: Vec<u32>,
+    /// Empty: the pass is not validated.
+    pub validation: Vec<u32>,
+}
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Job {
+    pub strategy: Strategy,
+    /// Number of lanes of `sync`; fixed for the run, however many trainers there are. Else unused.
+    pub lanes: u32,
+    /// Trainers that are expected at the start. Only a hint of when to begin; not compared.
+    pub trainers: u32,
+    pub units: Vec<Unit>,
+    pub passes: Vec<Pass>,
+    pub tables: Value,
+    pub dense: Value,
+    pub metrics: Value,
+    /// Rows are evicted at the end of every pass.
+    pub evicts: bool,
+    /// A duty `decide` with the metrics of the pass comes after every pass.
+    pub decides: bool,
+    /// A duty `publish` comes with the snapshot after every pass.
+    pub publishes: bool,
+    /// Snapshots within a pass. 0: only at the end of a pass.
+    pub snapshot_interval_s: u64,
+    /// Every so many snapshots one is full, the others are increments. 1: all are full.
+    pub full_every: u32,
+    /// Whatever else all trainers have to agree on.
+    pub agreement: Value,
+}
+
+impl Job {
+    pub fn has_lanes(&self) -> bool {
+        self.strategy == Strategy::Sync
+    }
+
+    /// What is wrong with it, before anything is built on it.
+    pub fn check(&self) -> Result<(), Error> {
+        let wrong = |reason: String| Err(Error::Job { reason });
+        if self.passes.is_empty() {
+            return wrong("`passes` is empty".into());
+        }
+        if self.has_lanes() && self.lanes == 0 {
+            return wrong("`lanes` is 0 and `strategy` is `sync`".into());
+        }
+        if self.full_every == 0 {
+            return wrong("`full_every` is 0; 1 makes every snapshot a full one".into());
+        }
+        for (pass, plan) in self.passes.iter().enumerate() {
+            for unit in plan.train.iter().chain(&plan.validation) {
+                if *unit as usize >= self.units.len() {
+                    return wrong(format!(
+                        "pass {pass} names unit {unit}; there are {}",
+                        self.units.len()
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Keys in which `other` differs, with both values, in the order of the keys; empty when the jobs are equal.
+    pub fn differences(&self, other: &Self) -> Vec<String> {
+        let mut found = Vec::new();
+        let other = Self {
+            trainers: self.trainers,
+            ..other.clone()
+        };
+        compare("", &value_of(self), &value_of(&other), &mut found);
+        found
+    }
+}
+
+/// More keys than this tell nobody more.
+const MAX_DIFFERENCES: usize = 8;
+
+fn value_of(job: &Job) -> Value {
+    serde_json::to_value(job).expect("a job has only text keys")
+}
+
+fn compare(path: &str, here: &Value, there: &Value, found: &mut Vec<String>) {
+    if here == there || found.len() >= MAX_DIFFERENCES {
+        return;
+    }
+    match (here, there) {
+        (Value::Object(here), Value::Object(there)) => {
+            let mut keys: Vec<&String> = here.keys().chain(there.keys()).collect();
+            keys.sort();
+            keys.dedup();
+            for key in keys {
+                let absent = Value::Null;
+                let (a, b) = (
+                    here.get(key).unwrap_or(&absent),
+                    there.get(key).unwrap_or(&absent),
+                );
+                compare(&join(path, key), a, b, found);
+            }
+        }
+        (Value::Array(here), Value::Array(there)) if here.len() == there.len() => {
+            for (place, (a, b)) in here.iter().zip(there).enumerate() {
+                compare(&join(path, &place.to_string()), a, b, found);
+            }
+        }
+        (Value::Array(here), Value::Array(there)) => {
+            found.push(format!("`{path}`: {} entries, not {}", there.len(), here.len()));
+        }
+        _ => found.push(format!("`{path}`: `{}`, not `{}`", short(there), short(here))),
+    }
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{path}.{key}")
+    }
+}
+
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// `num_passes` passes over `train` units and then `validation` more of them.
+    pub(crate) fn job(strategy: Strategy, train: u32, validation: u32, num_passes: usize) -> Job {
+        let unit = |number| Unit {
+            name: format!("part-{number}"),
+            input: json!({ "path": number }),
+        };
+        let pass = Pass {
+            train: (0..train).collect(),
+            validation: (train..train + validation).collect(),
+        };
+        Job {
+            strategy,
+            lanes: 3,
+            trainers: 1,
+            units: (0..train + validation).map(unit).collect(),
+            passes: vec![pass; num_passes],
+            tables: json!([{ "dim": 8, "optimizer": "adagrad" }]),
+            dense: json!({ "size": 100 }),
+            metrics: json!(["auc"]),
+            evicts: true,
+            decides: true,
+            publishes: true,
+            snapshot_interval_s: 20,
+            full_every: 3,
+            agreement: json!({}),
+        }
+    }
+
+    #[test]
+    fn differing_keys_are_named_with_both_values() {
+        let run = job(Strategy::Async, 4, 1, 2);
+        let mut own = run.clone();
+        own.tables = json!([{ "dim": 16, "optimizer": "adagrad" }]);
+        own.units.pop();
+        own.agreement = json!({ "seed": 1 });
+        assert_eq!(
+            run.differences(&own),
+            [
+                "`agreement.seed`: `1`, not `null`",
+                "`tables.0.dim`: `16`, not `8`",
+                "`units`: 4 entries, not 5"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_number_of_trainers_may_differ() {
+        let run = job(Strategy::Sync, 4, 1, 2);
+        assert!(
+            run.differences(&Job {
+                trainers: 9,
+                ..run.clone()
+            })
+            .is_empty()
+        );
+    }
+
+    #[test]
+    fn a_long_list_of_differences_is_cut() {
+        let run = job(Strategy::Async, 40, 0, 1);
+        let mut own = run.clone();
+        own.units.iter_mut().for_each(|unit| unit.name.push('x'));
+        assert_eq!(run.differences(&own).len(), MAX_DIFFERENCES);
+    }
+
+    #[test]
+    fn a_pass_with_an_unknown_unit_is_refused() {
+        let mut own = job(Strategy::Async, 4, 0, 2);
+        own.passes[1].train.push(4);
+        assert_eq!(
+            own.check().unwrap_err().to_string(),
+            "the job cannot be run: pass 1 names unit 4; there are 4"
+        );
+    }
+
+    #[test]
+    fn a_job_keeps_its_meaning_as_text() {
+        let own = job(Strategy::HalfAsync, 2, 1, 1);
+        let text = serde_json::to_string(&own).unwrap();
+        assert_eq!(serde_json::from_str::<Job>(&text).unwrap(), own);
+        assert!(serde_json::from_str::<Job>(&text.replacen("lanes", "lane", 1)).is_err());
+    }
+}

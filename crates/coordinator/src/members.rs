@@ -1,0 +1,413 @@
+//! Who belongs to the cluster: trainers and servers, by incarnation.
+//!
+//! A process that starts is a new incarnation. Dead is what this module says is dead, and it is final: an incarnation
+//! that was declared dead is not taken back, though its process may come as another one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::message::{ConnectionId, ServerStatistics, TrainerStatistics};
+use crate::settings::Settings;
+
+/// When a member was heard of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Presence {
+    /// Nothing while the connection is closed.
+    pub(crate) connection: Option<ConnectionId>,
+    pub(crate) heard: Duration,
+    closed: Option<Duration>,
+}
+
+impl Presence {
+    fn new(connection: ConnectionId, now: Duration) -> Self {
+        Self {
+            connection: Some(connection),
+            heard: now,
+            closed: None,
+        }
+    }
+
+    fn hear(&mut self, connection: ConnectionId, now: Duration) {
+        *self = Self::new(connection, now);
+    }
+
+    fn close(&mut self, connection: ConnectionId, now: Duration) {
+        if self.connection == Some(connection) {
+            self.connection = None;
+            self.closed = Some(now);
+        }
+    }
+
+    /// Why it is dead, if it is.
+    fn death(&self, settings: &Settings, now: Duration) -> Option<String> {
+        let silent = now.saturating_sub(self.heard);
+        if silent >= settings.heartbeat_deadline {
+            return Some(format!("not heard of for {} s", silent.as_secs()));
+        }
+        let gone = now.saturating_sub(self.closed?);
+        (gone >= settings.closed_deadline).then(|| {
+            format!(
+                "its connection was closed and it was not back after {} s",
+                gone.as_secs()
+            )
+        })
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Trainer {
+    pub(crate) number: u32,
+    pub(crate) name: String,
+    pub(crate) presence: Presence,
+    pub(crate) statistics: TrainerStatistics,
+    /// The fence at which it is parked.
+    pub(crate) parked: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    pub(crate) address: String,
+    pub(crate) incarnation: u64,
+    pub(crate) presence: Presence,
+    pub(crate) statistics: ServerStatistics,
+    /// When it was declared dead; the place is kept so that its name can be told.
+    pub(crate) lost: Option<Duration>,
+}
+
+/// What became of a request to be a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Registration {
+    /// A new incarnation at this index, in place of one that is declared dead by that.
+    New {
+        index: u32,
+        replaced: bool,
+    },
+    /// An incarnation that is known is back.
+    Back {
+        index: u32,
+    },
+    /// Another incarnation lives at the index.
+    Taken {
+        address: String,
+    },
+    Dead,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Members {
+    trainers: BTreeMap<u64, Trainer>,
+    servers: BTreeMap<u32, Server>,
+    dead: BTreeSet<u64>,
+    num_joined: u64,
+}
+
+impl Members {
+    pub(crate) fn trainers(&self) -> &BTreeMap<u64, Trainer> {
+        &self.trainers
+    }
+
+    pub(crate) fn trainer_mut(&mut self, incarnation: u64) -> Option<&mut Trainer> {
+        self.trainers.get_mut(&incarnation)
+    }
+
+    pub(crate) fn servers(&self) -> &BTreeMap<u32, Server> {
+        &self.servers
+    }
+
+    pub(crate) fn is_live(&self, index: u32) -> bool {
+        self.servers
+            .get(&index)
+            .is_some_and(|server| server.lost.is_none())
+    }
+
+    /// A trainer joins; gives its incarnation, of which no two lives of the coordinator make the same.
+    pub(crate) fn join(&mut self, name: &str, connection: ConnectionId, life: u64, now: Duration) -> u64 {
+        let taken: BTreeSet<u32> = self.trainers.values().map(|trainer| trainer.number).collect();
+        let number = (0..)
+            .find(|number| !taken.contains(number))
+            .expect("numbers do not run out");
+        self.num_joined += 1;
+        let incarnation = life * PER_LIFE + self.num_joined;
+        let trainer = Trainer {
+            number,
+            name: name.to_owned(),
+            presence: Presence::new(connection, now),
+            statistics: TrainerStatistics::default(),
+            parked: None,
+        };
+        self.trainers.insert(incarnation, trainer);
+        incarnation
+    }
+
+    /// The incarnation that has joined over this connection.
+    pub(crate) fn joined_over(&self, connection: ConnectionId) -> Option<u64> {
+        let over = |trainer: &Trainer| trainer.presence.connection == Some(connection);
+        self.trainers
+            .iter()
+            .find(|(_, trainer)| over(trainer))
+            .map(|(incarnation, _)| *incarnation)
+    }
+
+    /// An incarnation of this name whose connection is gone: its process was started again.
+    pub(crate) fn left_behind(&self, name: &str) -> Option<u64> {
+        let gone = |trainer: &Trainer| trainer.name == name && trainer.presence.connection.is_none();
+        self.trainers
+            .iter()
+            .find(|(_, trainer)| gone(trainer))
+            .map(|(incarnation, _)| *incarnation)
+    }
+
+    /// Notes that a trainer was heard of; false: it is dead, or of another life.
+    pub(crate) fn hear(&mut self, incarnation: u64, connection: ConnectionId, now: Duration) -> bool {
+        match self.trainers.get_mut(&incarnation) {
+            Some(trainer) => {
+                trainer.presence.hear(connection, now);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Takes a trainer out; it does not come back.
+    pub(crate) fn bury(&mut self, incarnation: u64) -> Option<Trainer> {
+        self.trainers.remove(&incarnation)
+    }
+
+    pub(crate) fn register(
+        &mut self,
+        index: Option<u32>,
+        address: &str,
+        incarnation: u64,
+        connection: ConnectionId,
+        now: Duration,
+    ) -> Registration {
+        if self.dead.contains(&incarnation) {
+            return Registration::Dead;
+        }
+        let known = self
+            .servers
+            .iter_mut()
+            .find(|(_, server)| server.incarnation == incarnation);
+        if let Some((index, server)) = known {
+            server.presence.hear(connection, now);
+            address.clone_into(&mut server.address);
+            return Registration::Back { index: *index };
+        }
+        let index = index.unwrap_or_else(|| {
+            (0..)
+                .find(|index| !self.is_live(*index))
+                .expect("numbers do not run out")
+        });
+        let before = self.servers.get(&index).filter(|server| server.lost.is_none());
+        if let Some(server) = before.filter(|server| server.presence.connection.is_some()) {
+            return Registration::Taken {
+                address: server.address.clone(),
+            };
+        }
+        let replaced = before.is_some();
+        self.lose(index, now);
+        let server = Server {
+            address: address.to_owned(),
+            incarnation,
+            presence: Presence::new(connection, now),
+            statistics: ServerStatistics::default(),
+            lost: None,
+        };
+        self.servers.insert(index, server);
+        Registration::New { index, replaced }
+    }
+
+    /// The server at `index`, if it lives and is this incarnation.
+    pub(crate) fn hear_server(
+        &mut self,
+        index: u32,
+        incarnation: u64,
+        connection: ConnectionId,
+        now: Duration,
+    ) -> Option<&mut Server> {
+        let server = self.servers.get_mut(&index)?;
+        if server.incarnation != incarnation || server.lost.is_some() {
+            return None;
+        }
+        server.presence.hear(connection, now);
+        Some(server)
+    }
+
+    /// A server has answered a command: it lives.
+    pub(crate) fn answered(&mut self, index: u32, now: Duration) {
+        if let Some(server) = self.servers.get_mut(&index) {
+            server.presence.heard = now;
+        }
+    }
+
+    /// Declares a server dead.
+    pub(crate) fn lose(&mut self, index: u32, now: Duration) {
+        if let Some(server) = self
+            .servers
+            .get_mut(&index)
+            .filter(|server| server.lost.is_none())
+        {
+            server.lost = Some(now);
+            self.dead.insert(server.incarnation);
+        }
+    }
+
+    /// A server that is not needed any more is forgotten; not lost.
+    pub(crate) fn dismiss(&mut self, index: u32) {
+        if let Some(server) = self.servers.remove(&index) {
+            self.dead.insert(server.incarnation);
+        }
+    }
+
+    pub(crate) fn close(&mut self, connection: ConnectionId, now: Duration) {
+        let trainers = self.trainers.values_mut().map(|trainer| &mut trainer.presence);
+        let servers = self.servers.values_mut().map(|server| &mut server.presence);
+        trainers
+            .chain(servers)
+            .for_each(|presence| presence.close(connection, now));
+    }
+
+    /// Trainers past their deadline, with the reason.
+    pub(crate) fn dead_trainers(&self, settings: &Settings, now: Duration) -> Vec<(u64, String)> {
+        let trainers = self.trainers.iter();
+        trainers
+            .filter_map(|(own, trainer)| Some((*own, trainer.presence.death(settings, now)?)))
+            .collect()
+    }
+
+    /// Servers past their deadline, with the reason.
+    pub(crate) fn dead_servers(&self, settings: &Settings, now: Duration) -> Vec<(u32, String)> {
+        let live = self.servers.iter().filter(|(_, server)| server.lost.is_none());
+        live.filter_map(|(index, server)| Some((*index, server.presence.death(settings, now)?)))
+            .collect()
+    }
+
+    pub(crate) fn trainer_words(&self, incarnation: u64) -> String {
+        match self.trainers.get(&incarnation) {
+            Some(trainer) => format!("trainer {} ({})", trainer.number, trainer.name),
+            None => format!("trainer of incarnation {incarnation}"),
+        }
+    }
+
+    /// `pserver 1 (10.0.0.2:30240), lost 12 s ago`.
+    pub(crate) fn server_words(&self, index: u32, now: Duration) -> String {
+        match self.servers.get(&index) {
+            Some(Server {
+                address,
+                lost: Some(lost),
+                ..
+            }) => {
+                format!(
+                    "pserver {index} ({address}), lost {} s ago",
+                    now.saturating_sub(*lost).as_secs()
+                )
+            }
+            Some(Server { address, .. }) => format!("pserver {index} ({address})"),
+            None => format!("pserver {index}, which has not registered yet"),
+        }
+    }
+}
+
+/// Numbers that must differ between lives of the coordinator (epochs, incarnations, snapshots) are made of the
+/// number of the life, which is durable before the first of them is used, and a count below this.
+pub(crate) const PER_LIFE: u64 = 1_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn settings() -> Settings {
+        Settings {
+            heartbeat_deadline: at(30),
+            closed_deadline: at(5),
+            ..Settings::default()
+        }
+    }
+
+    #[test]
+    fn a_silent_trainer_dies_at_its_deadline() {
+        let mut members = Members::default();
+        let own = members.join("a", 1, 1, at(0));
+        assert!(members.hear(own, 1, at(10)));
+        assert!(members.dead_trainers(&settings(), at(39)).is_empty());
+        let dead = members.dead_trainers(&settings(), at(40));
+        assert_eq!(dead, [(own, "not heard of for 30 s".to_owned())]);
+    }
+
+    #[test]
+    fn a_closed_connection_shortens_the_deadline_unless_the_trainer_is_back() {
+        let mut members = Members::default();
+        let (gone, back) = (members.join("a", 1, 1, at(0)), members.join("b", 2, 1, at(0)));
+        members.close(1, at(1));
+        members.close(2, at(1));
+        assert!(members.hear(back, 3, at(4)));
+        members.close(2, at(5));
+        let dead: Vec<u64> = members
+            .dead_trainers(&settings(), at(8))
+            .iter()
+            .map(|(own, _)| *own)
+            .collect();
+        assert_eq!(dead, [gone]);
+        members.bury(gone);
+        assert!(!members.hear(gone, 4, at(9)), "dead is final");
+    }
+
+    #[test]
+    fn numbers_of_trainers_are_used_again_and_incarnations_are_not() {
+        let mut members = Members::default();
+        let first = members.join("a", 1, 1, at(0));
+        members.bury(first);
+        let second = members.join("a", 2, 1, at(0));
+        assert_ne!(first, second);
+        assert_eq!(members.trainers()[&second].number, 0);
+    }
+
+    #[test]
+    fn a_dead_server_is_replaced_and_its_incarnation_refused() {
+        let mut members = Members::default();
+        let new = |index, replaced| Registration::New { index, replaced };
+        assert_eq!(members.register(Some(1), "a:1", 10, 1, at(0)), new(1, false));
+        assert_eq!(
+            members.register(Some(1), "b:1", 11, 2, at(1)),
+            Registration::Taken {
+                address: "a:1".into()
+            }
+        );
+        members.close(1, at(2));
+        assert_eq!(members.register(Some(1), "b:1", 11, 2, at(3)), new(1, true));
+        assert_eq!(members.register(Some(1), "a:1", 10, 3, at(4)), Registration::Dead);
+        assert_eq!(
+            members.register(Some(1), "b:2", 11, 4, at(4)),
+            Registration::Back { index: 1 }
+        );
+        assert_eq!(members.server_words(1, at(4)), "pserver 1 (b:2)");
+    }
+
+    #[test]
+    fn a_server_without_an_index_takes_the_place_of_a_lost_one() {
+        let mut members = Members::default();
+        members.register(Some(0), "a:1", 10, 1, at(0));
+        members.register(Some(1), "a:2", 11, 2, at(0));
+        members.lose(0, at(1));
+        assert_eq!(members.server_words(0, at(13)), "pserver 0 (a:1), lost 12 s ago");
+        assert_eq!(
+            members.register(None, "c:1", 12, 3, at(2)),
+            Registration::New {
+                index: 0,
+                replaced: false
+            }
+        );
+        assert_eq!(
+            members.register(None, "c:2", 13, 4, at(2)),
+            Registration::New {
+                index: 2,
+                replaced: false
+            }
+        );
+    }
+}
