@@ -67,19 +67,24 @@ impl Lanes {
         self.active.iter().map(|lane| &self.lanes[*lane as usize])
     }
 
-    /// Every lane that has data left gets an owner; as few as possible change hands.
+    /// Every lane that has data left gets an owner, evenly; as few as possible change hands.
     pub(crate) fn deal(&mut self, trainers: &[u64], now: Duration) {
         if trainers.is_empty() {
             self.lanes.iter_mut().for_each(|lane| lane.owner = None);
             return;
         }
         let mut counts: BTreeMap<u64, usize> = trainers.iter().map(|trainer| (*trainer, 0)).collect();
-        let share = self.active.len().div_ceil(counts.len());
+        let share = self.active.len() / counts.len();
+        let mut larger = self.active.len() % counts.len();
         let mut homeless = Vec::new();
         for number in &self.active {
-            let lane = &mut self.lanes[*number as usize];
-            match lane.owner.and_then(|owner| counts.get_mut(&owner)) {
+            let owner = self.lanes[*number as usize].owner;
+            match owner.and_then(|owner| counts.get_mut(&owner)) {
                 Some(count) if *count < share => *count += 1,
+                Some(count) if *count == share && larger > 0 => {
+                    *count += 1;
+                    larger -= 1;
+                }
                 _ => homeless.push(*number),
             }
         }
@@ -169,11 +174,6 @@ impl Lanes {
         self.touch(now);
         record.round += 1;
         record.round - 1
-    }
-
-    pub(crate) fn is_out(&self, incarnation: u64) -> bool {
-        self.of_active()
-            .any(|lane| lane.owner == Some(incarnation) && lane.lease.is_some())
     }
 
     pub(crate) fn owners(&self) -> Vec<u64> {
@@ -294,7 +294,6 @@ mod tests {
         }
         ledger.advance(7, own[0].lease, entry(0, false), NOW).unwrap();
         ledger.void();
-        assert!(!ledger.is_out(7));
         assert!(ledger.advance(7, own[1].lease, entry(1, false), NOW).is_err());
         assert_eq!(ledger.counted(), (15, 3));
         ledger.deal(&[9], NOW);
@@ -322,11 +321,20 @@ mod tests {
     }
 
     #[test]
+    fn every_trainer_gets_a_lane_while_there_are_enough() {
+        let mut own = job(Strategy::Sync, 5, 0, 1);
+        own.lanes = 5;
+        let mut ledger = Ledger::new(&own);
+        ledger.deal(&[1, 2], NOW);
+        ledger.deal(&[1, 2, 3, 4], NOW);
+        assert_eq!(ledger.owners(), [1, 2, 3, 4]);
+    }
+
+    #[test]
     fn dealing_anew_moves_as_few_lanes_as_possible() {
         let mut ledger = dealt(&[7]);
         ledger.deal(&[7, 8], NOW);
         assert_eq!(lanes(&mut ledger, 8).len(), 1);
-        ledger.void();
         ledger.deal(&[7, 8, 9], NOW);
         assert_eq!(lanes(&mut ledger, 9).len(), 1);
         assert_eq!(lanes(&mut ledger, 7).len(), 1);

@@ -50,7 +50,7 @@ pub struct Advanced {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Grant {
+pub(crate) enum Grant {
     Unit {
         lease: u64,
         unit: u32,
@@ -106,7 +106,7 @@ struct Lease {
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub struct Ledger {
+pub(crate) struct Ledger {
     record: LedgerRecord,
     lanes: Option<Lanes>,
     leases: BTreeMap<u64, Lease>,
@@ -114,7 +114,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    pub fn new(job: &Job) -> Self {
+    pub(crate) fn new(job: &Job) -> Self {
         let record = LedgerRecord {
             pass: 0,
             stage: Stage::Train,
@@ -127,7 +127,7 @@ impl Ledger {
     }
 
     /// The ledger of a snapshot; nothing is leased.
-    pub fn restore(job: &Job, record: LedgerRecord) -> Self {
+    pub(crate) fn restore(job: &Job, record: LedgerRecord) -> Self {
         let lanes = lanes_of(job, &record);
         Self {
             record,
@@ -137,28 +137,25 @@ impl Ledger {
         }
     }
 
-    /// Goes back to a record. Numbers of leases are not used again.
-    pub fn go_back(&mut self, job: &Job, record: LedgerRecord) {
-        *self = Self {
-            next_lease: self.next_lease,
-            ..Self::restore(job, record)
-        };
+    /// Goes on with the numbers of leases of `before`.
+    pub(crate) fn count_on(&mut self, before: &Self) {
+        self.next_lease = before.next_lease;
     }
 
-    pub fn record(&self) -> &LedgerRecord {
+    pub(crate) fn record(&self) -> &LedgerRecord {
         &self.record
     }
 
-    pub fn pass(&self) -> u32 {
+    pub(crate) fn pass(&self) -> u32 {
         self.record.pass
     }
 
-    pub fn stage(&self) -> Stage {
+    pub(crate) fn stage(&self) -> Stage {
         self.record.stage
     }
 
     /// Begins another stage.
-    pub fn open(&mut self, job: &Job, pass: u32, stage: Stage) {
+    pub(crate) fn open(&mut self, job: &Job, pass: u32, stage: Stage) {
         if self.record.stage == Stage::Train {
             let (samples, batches) = self.counted();
             self.record.past_samples += samples;
@@ -172,7 +169,7 @@ impl Ledger {
     }
 
     /// Samples and batches of the stage.
-    pub fn counted(&self) -> (u64, u64) {
+    pub(crate) fn counted(&self) -> (u64, u64) {
         let units = self.record.units.iter();
         units.fold((0, 0), |(samples, batches), unit| {
             (samples + unit.samples, batches + unit.batches)
@@ -180,7 +177,7 @@ impl Ledger {
     }
 
     /// Samples and batches trained, over the run.
-    pub fn trained(&self) -> (u64, u64) {
+    pub(crate) fn trained(&self) -> (u64, u64) {
         let now = if self.record.stage == Stage::Train {
             self.counted()
         } else {
@@ -190,16 +187,16 @@ impl Ledger {
     }
 
     /// All units of the stage are done.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.record.units.iter().all(|unit| unit.is_done)
     }
 
-    pub fn num_done(&self) -> usize {
+    pub(crate) fn num_done(&self) -> usize {
         self.record.units.iter().filter(|unit| unit.is_done).count()
     }
 
     /// What servers have to know of the stage.
-    pub fn order(&self, is_new_stage: bool, adjust: Option<String>) -> Order {
+    pub(crate) fn order(&self, is_new_stage: bool, adjust: Option<String>) -> Order {
         Order {
             pass: self.record.pass,
             is_validation: self.record.stage == Stage::Validate,
@@ -210,19 +207,25 @@ impl Ledger {
         }
     }
 
-    pub fn has_lanes(&self) -> bool {
+    pub(crate) fn has_lanes(&self) -> bool {
         self.lanes.is_some()
     }
 
-    /// Gives all lanes to `trainers`. Only when no trainer has been given lanes, or they would be in two hands.
-    pub fn deal(&mut self, trainers: &[u64], now: Duration) {
+    /// Gives all lanes to `trainers`; what was granted before is void. Only when no trainer is at work.
+    pub(crate) fn deal(&mut self, trainers: &[u64], now: Duration) {
+        self.void();
         if let Some(lanes) = &mut self.lanes {
             lanes.deal(trainers, now);
         }
     }
 
+    /// Lanes that have data left; 0 where there are none.
+    pub(crate) fn num_lanes(&self) -> usize {
+        self.lanes.as_ref().map_or(0, |lanes| lanes.active().len())
+    }
+
     /// Work for a trainer. `holding`: leases that it knows of; another one that it has is given again.
-    pub fn grant(&mut self, incarnation: u64, holding: &[u64], now: Duration) -> Option<Grant> {
+    pub(crate) fn grant(&mut self, incarnation: u64, holding: &[u64], now: Duration) -> Option<Grant> {
         if let Some(lanes) = &mut self.lanes {
             let granted = lanes.grant(incarnation, &self.record, &mut self.next_lease);
             return (!granted.is_empty()).then_some(Grant::Lanes {
@@ -269,7 +272,7 @@ impl Ledger {
     }
 
     /// Enters a committed batch. Gives the round that it has completed.
-    pub fn advance(
+    pub(crate) fn advance(
         &mut self,
         incarnation: u64,
         lease: u64,
@@ -300,16 +303,8 @@ impl Ledger {
         Ok(None)
     }
 
-    /// Whether a trainer may be in the middle of a batch: it was given work that is not done.
-    pub fn is_out(&self, incarnation: u64) -> bool {
-        match &self.lanes {
-            Some(lanes) => lanes.is_out(incarnation),
-            None => self.leases.values().any(|lease| lease.incarnation == incarnation),
-        }
-    }
-
     /// Incarnations that were given work that is not done, each once.
-    pub fn owners(&self) -> Vec<u64> {
+    pub(crate) fn owners(&self) -> Vec<u64> {
         let mut owners = match &self.lanes {
             Some(lanes) => lanes.owners(),
             None => self.leases.values().map(|lease| lease.incarnation).collect(),
@@ -320,7 +315,7 @@ impl Ledger {
     }
 
     /// Takes all leases of one trainer back; in `sync` its lanes have no owner then.
-    pub fn free(&mut self, incarnation: u64) {
+    pub(crate) fn free(&mut self, incarnation: u64) {
         self.leases.retain(|_, lease| lease.incarnation != incarnation);
         if let Some(lanes) = &mut self.lanes {
             lanes.free(incarnation);
@@ -328,7 +323,7 @@ impl Ledger {
     }
 
     /// Takes all leases back, and drops the round that is not complete.
-    pub fn void(&mut self) {
+    pub(crate) fn void(&mut self) {
         self.leases.clear();
         if let Some(lanes) = &mut self.lanes {
             lanes.void();
@@ -336,7 +331,7 @@ impl Ledger {
     }
 
     /// Nothing moves for reasons that are not the trainers': their time begins anew.
-    pub fn touch(&mut self, now: Duration) {
+    pub(crate) fn touch(&mut self, now: Duration) {
         self.leases.values_mut().for_each(|lease| lease.since = now);
         if let Some(lanes) = &mut self.lanes {
             lanes.touch(now);
@@ -344,7 +339,7 @@ impl Ledger {
     }
 
     /// The trainer that has let its work lie the longest, and since when.
-    pub fn slowest(&self) -> Option<(u64, Duration)> {
+    pub(crate) fn slowest(&self) -> Option<(u64, Duration)> {
         match &self.lanes {
             Some(lanes) => lanes.slowest(),
             None => {
@@ -355,7 +350,7 @@ impl Ledger {
     }
 
     /// Units that are in hand: name of the unit by place in the job, incarnation.
-    pub fn leased(&self) -> Vec<(u32, u64)> {
+    pub(crate) fn leased(&self) -> Vec<(u32, u64)> {
         match &self.lanes {
             Some(lanes) => lanes.leased(&self.record),
             None => {
@@ -456,7 +451,7 @@ mod tests {
         ledger.advance(2, second, entry(0, 4, true), NOW).unwrap();
         assert!(ledger.is_over());
         assert_eq!(ledger.counted(), (14, 2));
-        assert!(!ledger.is_out(2));
+        assert!(ledger.owners().is_empty());
     }
 
     #[test]
@@ -481,7 +476,8 @@ mod tests {
         ledger.advance(1, lease, entry(0, 10, false), NOW).unwrap();
         let record = ledger.record().clone();
         ledger.advance(1, lease, entry(0, 10, true), NOW).unwrap();
-        ledger.go_back(&job, record);
+        let before = std::mem::replace(&mut ledger, Ledger::restore(&job, record));
+        ledger.count_on(&before);
         assert!(ledger.owners().is_empty());
         let (again, number, samples) = unit(ledger.grant(2, &[], NOW));
         assert_eq!((number, samples), (0, 10));

@@ -3,19 +3,38 @@
 //! Pure logic. Events go in, actions come out; there is no socket, no thread, no file and no clock here, so that
 //! a test can play any order of deaths, delays and losses, and play it again.
 
+mod calls;
+mod committed;
+mod coordinator;
+mod duties;
+mod ending;
 mod error;
+mod event;
+mod fence;
 mod job;
 mod lanes;
 mod ledger;
 mod members;
 mod message;
+mod passes;
+mod recovery;
+mod requests;
 mod route;
+mod run;
+mod scaling;
 mod settings;
+mod settlement;
+mod snapshots;
 mod status;
+mod waits;
 
+pub use committed::{Committed, RunRecord};
+pub use coordinator::Coordinator;
+pub use duties::DutyRecord;
 pub use error::Error;
+pub use event::{Action, Event, Happening};
 pub use job::{Job, Pass, Strategy, Unit};
-pub use ledger::{Advanced, Grant, Ledger, LedgerEntry, LedgerRecord, Stage, UnitRecord};
+pub use ledger::{Advanced, LedgerEntry, LedgerRecord, Stage, UnitRecord};
 pub use message::*;
 pub use route::{NUM_BUCKETS, Route};
 pub use settings::Settings;

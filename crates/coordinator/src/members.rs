@@ -60,8 +60,19 @@ pub(crate) struct Trainer {
     pub(crate) name: String,
     pub(crate) presence: Presence,
     pub(crate) statistics: TrainerStatistics,
+    /// It was given work and has not said since that it has none under way.
+    pub(crate) is_busy: bool,
     /// The fence at which it is parked.
     pub(crate) parked: Option<u64>,
+    /// The epoch in which it was given work for the last time; 0: never. Servers may hold pushes of it.
+    pub(crate) granted: u64,
+}
+
+impl Trainer {
+    /// May be in the middle of a batch.
+    pub(crate) fn is_out(&self) -> bool {
+        self.is_busy && self.parked.is_none()
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -111,6 +122,12 @@ impl Members {
         self.trainers.get_mut(&incarnation)
     }
 
+    pub(crate) fn trainers_mut(&mut self) -> impl Iterator<Item = (u64, &mut Trainer)> {
+        self.trainers
+            .iter_mut()
+            .map(|(incarnation, trainer)| (*incarnation, trainer))
+    }
+
     pub(crate) fn servers(&self) -> &BTreeMap<u32, Server> {
         &self.servers
     }
@@ -134,7 +151,9 @@ impl Members {
             name: name.to_owned(),
             presence: Presence::new(connection, now),
             statistics: TrainerStatistics::default(),
+            is_busy: false,
             parked: None,
+            granted: 0,
         };
         self.trainers.insert(incarnation, trainer);
         incarnation

@@ -38,8 +38,10 @@ pub enum Request {
         name: String,
     },
     /// Give me work. `holding`: the leases that the trainer knows it has, so that one whose answer was lost is
-    /// given again instead of waiting for ever. A trainer of `sync` asks at the start, after a release that says
-    /// so, and when the unit of one of its lanes has ended; it holds no lease of its own account.
+    /// given again instead of waiting for ever. Who asks and holds nothing says by that that all servers have answered
+    /// all of its pushes. A trainer of `sync` asks at the start, after a release that says so, and between rounds
+    /// when the unit of one of its lanes has ended, but never before it has come to a fence that it knows of; it
+    /// sends an empty `holding` and is given all of its lanes.
     Lease {
         incarnation: u64,
         epoch: u64,

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::coordinator::{Coordinator, Phase};
+use crate::duties::Duty;
 use crate::ledger::Stage;
+use crate::members::{Server, Trainer};
 use crate::message::{ServerStatistics, TrainerStatistics};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -66,4 +69,94 @@ pub struct TrainerStatus {
     /// Names of the units in its hands.
     pub units: Vec<String>,
     pub statistics: TrainerStatistics,
+}
+
+impl Coordinator {
+    pub fn status(&self) -> Status {
+        let run = self.run.as_ref();
+        let (samples, batches) = run.map_or((0, 0), |run| run.ledger.trained());
+        Status {
+            phase: self.phase_name().to_owned(),
+            epoch: self.epoch,
+            waiting: self.waits().iter().map(|wait| wait.words(self.now)).collect(),
+            pass: run.map_or(0, |run| run.ledger.pass()),
+            num_passes: run.map_or(0, |run| run.job.passes.len() as u32),
+            stage: run.map(|run| run.ledger.stage()),
+            units_done: run.map_or(0, |run| run.ledger.num_done() as u64),
+            units: run.map_or(0, |run| run.ledger.record().units.len() as u64),
+            samples,
+            batches,
+            fence: self.fence.passed(),
+            wanted_fence: (!self.fence.is_open()).then_some(self.fence.number),
+            snapshot: self.snapshot_status(),
+            scaling_to: self.scaling.as_ref().map(|scaling| scaling.next.servers),
+            servers: self.server_statuses(),
+            trainers: self.trainer_statuses(),
+            duties: run.map_or_else(Vec::new, |run| run.duties.open().iter().map(Duty::name).collect()),
+        }
+    }
+
+    fn phase_name(&self) -> &'static str {
+        match &self.phase {
+            Phase::Starting { .. } => "starting",
+            Phase::Gathering { .. } => "gathering",
+            Phase::Loading { .. } => "loading",
+            Phase::Running { .. } => "running",
+            Phase::Ending(_) => "ending",
+            Phase::Stopped => "stopped",
+        }
+    }
+
+    fn snapshot_status(&self) -> SnapshotStatus {
+        let files = self.committed.snapshot.as_ref();
+        let layers = files.iter().flat_map(|files| &files.layers);
+        SnapshotStatus {
+            committed: files.map(|files| files.snapshot),
+            bytes: layers.flat_map(|layer| &layer.files).map(|file| file.bytes).sum(),
+            age_s: self
+                .snapshots
+                .committed_at
+                .map(|at| self.now.saturating_sub(at).as_secs()),
+            in_progress: self.snapshots.current.as_ref().map(|current| current.number),
+            failure: self.snapshots.failure.clone(),
+        }
+    }
+
+    fn server_statuses(&self) -> Vec<ServerStatus> {
+        let servers = self.members.servers().iter();
+        let status = |(index, server): (&u32, &Server)| ServerStatus {
+            index: *index,
+            address: server.address.clone(),
+            is_live: server.lost.is_none(),
+            heard_s_ago: self.now.saturating_sub(server.presence.heard).as_secs(),
+            buckets: self.route.count(*index) as u64,
+            statistics: server.statistics.clone(),
+        };
+        servers.map(status).collect()
+    }
+
+    fn trainer_statuses(&self) -> Vec<TrainerStatus> {
+        let leased = self.run.as_ref().map_or_else(Vec::new, |run| run.ledger.leased());
+        let name = |unit: u32| {
+            self.run
+                .as_ref()
+                .map(|run| run.job.units[unit as usize].name.clone())
+        };
+        let units = |own: u64| {
+            leased
+                .iter()
+                .filter(move |(_, owner)| *owner == own)
+                .map(|(unit, _)| *unit)
+        };
+        let status = |(incarnation, trainer): (&u64, &Trainer)| TrainerStatus {
+            trainer: trainer.number,
+            name: trainer.name.clone(),
+            incarnation: *incarnation,
+            heard_s_ago: self.now.saturating_sub(trainer.presence.heard).as_secs(),
+            is_parked: trainer.parked.is_some(),
+            units: units(*incarnation).filter_map(name).collect(),
+            statistics: trainer.statistics.clone(),
+        };
+        self.members.trainers().iter().map(status).collect()
+    }
 }

@@ -1,0 +1,209 @@
+//! Recovery: how a cluster starts, and how it starts again when a server is lost. It is the same thing.
+//!
+//! The number of this life of the coordinator is made durable; then all servers of the route and the job must be
+//! there; then all servers read the last committed snapshot, the ledger goes back to it, and a new epoch begins.
+
+use crate::calls::Overdue;
+use crate::coordinator::{Coordinator, Phase};
+use crate::event::Happening;
+use crate::members::PER_LIFE;
+use crate::message::{Command, Order};
+
+impl Coordinator {
+    pub(crate) fn step_starting(&mut self) -> bool {
+        let Phase::Starting {
+            store,
+            since,
+            retry_at,
+        } = &self.phase
+        else {
+            return false;
+        };
+        let since = if self.num_stores == 0 { self.now } else { *since };
+        let is_free = store.is_none();
+        if self.now >= since + self.settings.start_deadline {
+            self.end_run(1, "the commit file could not be written".to_owned());
+            return true;
+        }
+        if !is_free || self.now < *retry_at {
+            return false;
+        }
+        let number = self.store(Box::new(self.committed.clone()));
+        let retry_at = self.now + self.settings.retry_interval;
+        self.phase = Phase::Starting {
+            store: Some(number),
+            since,
+            retry_at,
+        };
+        true
+    }
+
+    pub(crate) fn stored_life(&mut self, number: u64, result: &Result<(), String>) -> bool {
+        let Phase::Starting { store, .. } = &mut self.phase else {
+            return false;
+        };
+        if *store != Some(number) {
+            return false;
+        }
+        match result {
+            Ok(()) if self.committed.is_over => self.end_as_committed(),
+            Ok(()) => self.phase = Phase::Gathering { since: self.now },
+            Err(words) => {
+                *store = None;
+                let words = format!("the commit file cannot be written: {words}");
+                self.tell(Happening::Waiting { words });
+            }
+        }
+        true
+    }
+
+    pub(crate) fn step_gathering(&mut self) -> bool {
+        let Phase::Gathering { since } = self.phase else {
+            return false;
+        };
+        let deadline = since + self.gathering_limit();
+        if self.now >= deadline {
+            let words = self
+                .gathering_waits(since)
+                .iter()
+                .map(|wait| wait.whom.clone())
+                .collect::<Vec<_>>();
+            self.end_run(1, format!("gave up waiting for {}", words.join(", ")));
+            return true;
+        }
+        if self.run.is_none() || self.snapshots.is_storing() {
+            return false;
+        }
+        self.route = self.committed.route.clone();
+        if !self
+            .active_servers()
+            .iter()
+            .all(|index| self.members.is_live(*index))
+        {
+            return false;
+        }
+        self.load();
+        true
+    }
+
+    pub(crate) fn gathering_limit(&self) -> std::time::Duration {
+        if self.num_epochs == 0 {
+            self.settings.start_deadline
+        } else {
+            self.settings.wait_deadline
+        }
+    }
+
+    fn load(&mut self) {
+        let Some(run) = &mut self.run else { return };
+        run.go_back(self.committed.run.clone());
+        let order = run.ledger.order(run.metrics.is_none(), run.adjust.clone());
+        let (job, metrics) = (Box::new(run.job.clone()), run.metrics.clone());
+        self.next_epoch();
+        let (epoch, route) = (self.epoch, self.route.buckets.clone());
+        let snapshot = self.committed.snapshot.clone();
+        let command = |index| Command::Load {
+            job: job.clone(),
+            index,
+            epoch,
+            route: route.clone(),
+            snapshot: snapshot.clone(),
+            metrics: metrics.clone().filter(|_| index == 0),
+            order: order.clone(),
+        };
+        let (all, limit) = (self.active_servers(), self.settings.load_deadline);
+        let round = self.ask_within(&all, "to load the last snapshot", limit, Overdue::Death, command);
+        self.phase = Phase::Loading { round };
+    }
+
+    pub(crate) fn step_loading(&mut self) -> bool {
+        let Phase::Loading { round } = &self.phase else {
+            return false;
+        };
+        if let Some(words) = round.failure().map(ToOwned::to_owned) {
+            self.end_run(1, words);
+            return true;
+        }
+        if !round.is_complete() {
+            return false;
+        }
+        self.phase = Phase::Running { since: self.now };
+        self.snapshots.last = self.now;
+        self.alone_since = None;
+        let snapshot = self.committed.snapshot.as_ref().map(|files| files.snapshot);
+        self.tell(Happening::EpochBegun {
+            epoch: self.epoch,
+            snapshot,
+        });
+        true
+    }
+
+    pub(crate) fn next_epoch(&mut self) {
+        self.num_epochs += 1;
+        self.epoch = self.committed.life * PER_LIFE + self.num_epochs;
+    }
+
+    /// A new epoch with the parameters that are there: all leases are void.
+    pub(crate) fn new_turn(&mut self) -> Order {
+        self.next_epoch();
+        self.settling.clear();
+        self.members.trainers_mut().for_each(|(_, trainer)| {
+            trainer.is_busy = false;
+            trainer.parked = None;
+        });
+        let run = self.run.as_mut().expect("a cluster that runs has a job");
+        run.ledger.void();
+        run.ledger.deal(&[], self.now);
+        run.ledger.order(false, None)
+    }
+
+    /// Declares a server dead.
+    pub(crate) fn lose_server(&mut self, index: u32, reason: &str) {
+        let Some(server) = self
+            .members
+            .servers()
+            .get(&index)
+            .filter(|server| server.lost.is_none())
+        else {
+            return;
+        };
+        let (address, reason) = (server.address.clone(), reason.to_owned());
+        self.members.lose(index, self.now);
+        self.lost_server(index, address, reason);
+    }
+
+    /// What follows from the loss of a server.
+    pub(crate) fn lost_server(&mut self, index: u32, address: String, reason: String) {
+        self.calls.forget(index);
+        self.tell(Happening::ServerLost {
+            index,
+            address,
+            reason,
+        });
+        match &mut self.phase {
+            Phase::Loading { .. } | Phase::Running { .. } if index < self.route.servers => self.go_back(),
+            Phase::Running { .. } => self.lost_spare(index),
+            Phase::Ending(ending) => ending.forget(index),
+            Phase::Starting { .. } | Phase::Gathering { .. } | Phase::Loading { .. } | Phase::Stopped => {}
+        }
+    }
+
+    /// Nothing that was under way counts any more; what was committed last is loaded when all servers are there.
+    pub(crate) fn go_back(&mut self) {
+        self.phase = Phase::Gathering { since: self.now };
+        self.calls.clear();
+        self.settlements.clear();
+        self.settling.clear();
+        self.fence.reset();
+        self.snapshots.reset(self.now);
+        self.publish = None;
+        self.give_up_scaling("a pserver was lost");
+        self.members.trainers_mut().for_each(|(_, trainer)| {
+            trainer.is_busy = false;
+            trainer.parked = None;
+        });
+        if let Some(run) = &mut self.run {
+            run.ledger.void();
+        }
+    }
+}

@@ -1,0 +1,567 @@
+//! Requests: who asks what, and what the answer is. An answer that must wait is kept here.
+
+use std::time::Duration;
+
+use crate::coordinator::{Coordinator, Phase};
+use crate::error::Error;
+use crate::event::{Action, Happening};
+use crate::fence::{Due, State};
+use crate::job::Job;
+use crate::ledger::{Grant, Stage};
+use crate::members::Registration;
+use crate::message::{Place, Reply, Request, RequestId};
+use crate::route::NUM_BUCKETS;
+use crate::run::Run;
+use crate::scaling::Scaling;
+
+/// A request without an answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) id: RequestId,
+    since: Duration,
+    ask: Ask,
+}
+
+#[derive(Clone, Debug)]
+enum Ask {
+    Join {
+        name: String,
+    },
+    Lease {
+        incarnation: u64,
+        epoch: u64,
+        holding: Vec<u64>,
+    },
+    Fence {
+        incarnation: u64,
+        epoch: u64,
+        number: u64,
+    },
+}
+
+impl Waiting {
+    pub(crate) fn incarnation(&self) -> Option<u64> {
+        match &self.ask {
+            Ask::Join { .. } => None,
+            Ask::Lease { incarnation, .. } | Ask::Fence { incarnation, .. } => Some(*incarnation),
+        }
+    }
+}
+
+impl Coordinator {
+    pub(crate) fn request(&mut self, from: RequestId, request: Request) {
+        let reply = match request {
+            Request::Join { job, name } => self.join(from, &job, name),
+            Request::Lease {
+                incarnation,
+                epoch,
+                holding,
+            } => self.lease(from, incarnation, epoch, holding),
+            Request::Heartbeat {
+                incarnation,
+                epoch: _,
+                statistics,
+            } => {
+                let reply = self.heard(from, incarnation).err().unwrap_or_else(|| self.beat());
+                if let Some(trainer) = self.members.trainer_mut(incarnation) {
+                    trainer.statistics = statistics;
+                }
+                Some(reply)
+            }
+            Request::Fence {
+                incarnation,
+                epoch,
+                number,
+                state,
+            } => self.park(from, incarnation, epoch, number, state),
+            Request::DutyDone {
+                incarnation,
+                duty,
+                outcome,
+            } => Some(match self.heard(from, incarnation) {
+                Ok(()) => {
+                    self.duty_done(incarnation, duty, outcome);
+                    Reply::Noted {}
+                }
+                Err(refused) => refused,
+            }),
+            Request::Leave { incarnation } => {
+                self.bury(incarnation, "it has left");
+                Some(Reply::Noted {})
+            }
+            Request::Register {
+                index,
+                address,
+                incarnation,
+            } => Some(self.register(from, index, &address, incarnation)),
+            Request::ServerHeartbeat {
+                index,
+                incarnation,
+                statistics,
+            } => {
+                match self
+                    .members
+                    .hear_server(index, incarnation, from.connection, self.now)
+                {
+                    Some(server) => {
+                        server.statistics = statistics;
+                        Some(self.beat())
+                    }
+                    None => Some(refused_server(incarnation)),
+                }
+            }
+            Request::Status {} => Some(Reply::Status {
+                status: Box::new(self.status()),
+            }),
+            Request::Scale { pservers } => Some(self.scale(pservers)),
+            Request::Snapshot {} => {
+                Some(self.want_at_fence(Due::Snapshot, "a snapshot is taken at the next fence"))
+            }
+            Request::Stop {} => Some(self.want_at_fence(Due::Stop, "the run stops at the next fence")),
+        };
+        if let Some(reply) = reply {
+            self.out.push(Action::Reply { to: from, reply });
+        }
+    }
+
+    fn beat(&self) -> Reply {
+        Reply::Beat {
+            epoch: self.epoch,
+            fence: self.fence.number,
+        }
+    }
+
+    fn keep(&mut self, id: RequestId, ask: Ask) -> Option<Reply> {
+        self.waiting.push(Waiting {
+            id,
+            since: self.now,
+            ask,
+        });
+        None
+    }
+
+    /// Notes that a trainer lives, or says why it does not.
+    fn heard(&mut self, from: RequestId, incarnation: u64) -> Result<(), Reply> {
+        if self.members.hear(incarnation, from.connection, self.now) {
+            return Ok(());
+        }
+        if self.is_over() {
+            return Err(Reply::End {
+                summary: self.summary(),
+            });
+        }
+        Err(refused_trainer(incarnation))
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Ending(_) | Phase::Stopped)
+    }
+
+    fn join(&mut self, from: RequestId, job: &Job, name: String) -> Option<Reply> {
+        if self.is_over() {
+            return Some(Reply::End {
+                summary: self.summary(),
+            });
+        }
+        let refused = |reason| {
+            Some(Reply::Refused {
+                reason,
+                may_join: false,
+            })
+        };
+        match &self.run {
+            None => {
+                if let Err(error) = job.check() {
+                    return refused(error.to_string());
+                }
+                self.tell(Happening::JobTaken {
+                    units: job.units.len(),
+                    passes: job.passes.len(),
+                });
+                self.run = Some(Run::new(job.clone()));
+            }
+            Some(run) => {
+                let differences = run.job.differences(job);
+                if !differences.is_empty() {
+                    return refused(format!(
+                        "the job differs from that of the run: {}",
+                        differences.join("; ")
+                    ));
+                }
+            }
+        }
+        self.keep(from, Ask::Join { name })
+    }
+
+    fn lease(&mut self, from: RequestId, incarnation: u64, epoch: u64, holding: Vec<u64>) -> Option<Reply> {
+        if let Err(refused) = self.heard(from, incarnation) {
+            return Some(refused);
+        }
+        if let Some(trainer) = self.members.trainer_mut(incarnation) {
+            trainer.is_busy &= !holding.is_empty();
+            trainer.parked = None;
+        }
+        self.keep(
+            from,
+            Ask::Lease {
+                incarnation,
+                epoch,
+                holding,
+            },
+        )
+    }
+
+    fn park(
+        &mut self,
+        from: RequestId,
+        incarnation: u64,
+        epoch: u64,
+        number: u64,
+        state: Option<String>,
+    ) -> Option<Reply> {
+        if let Err(refused) = self.heard(from, incarnation) {
+            return Some(refused);
+        }
+        let is_wanted = self.is_running() && epoch == self.epoch && number > self.fence.passed();
+        if let Some(trainer) = self.members.trainer_mut(incarnation).filter(|_| is_wanted) {
+            trainer.parked = Some(number);
+            if let (Some(run), Some(state)) = (&mut self.run, state) {
+                run.states.insert(trainer.name.clone(), state);
+            }
+        }
+        self.keep(
+            from,
+            Ask::Fence {
+                incarnation,
+                epoch,
+                number,
+            },
+        )
+    }
+
+    fn register(&mut self, from: RequestId, index: Option<u32>, address: &str, incarnation: u64) -> Reply {
+        if self.is_over() {
+            return Reply::End {
+                summary: self.summary(),
+            };
+        }
+        if index.is_some_and(|index| index as usize >= NUM_BUCKETS) {
+            let reason = format!("there can be {NUM_BUCKETS} pservers at most");
+            return Reply::Refused {
+                reason,
+                may_join: false,
+            };
+        }
+        let before = index
+            .and_then(|index| self.members.servers().get(&index))
+            .map(|s| s.address.clone());
+        match self
+            .members
+            .register(index, address, incarnation, from.connection, self.now)
+        {
+            Registration::New { index, replaced } => {
+                if replaced {
+                    let reason = "another process took its place".to_owned();
+                    self.lost_server(index, before.unwrap_or_default(), reason);
+                }
+                self.tell(Happening::ServerJoined {
+                    index,
+                    address: address.to_owned(),
+                });
+                Reply::Registered {
+                    index,
+                    epoch: self.epoch,
+                }
+            }
+            Registration::Back { index } => {
+                self.calls.resend(index, &mut self.out);
+                Reply::Registered {
+                    index,
+                    epoch: self.epoch,
+                }
+            }
+            Registration::Taken { address } => Reply::Wait {
+                for_whom: format!("the pserver at {address}, which has this index, to be given up"),
+                since_s: 0,
+            },
+            Registration::Dead => refused_server(incarnation),
+        }
+    }
+
+    fn scale(&mut self, pservers: u32) -> Reply {
+        let refused = |reason: &str| Reply::Refused {
+            reason: reason.to_owned(),
+            may_join: false,
+        };
+        if pservers == 0 || pservers as usize > NUM_BUCKETS {
+            return refused(&format!("there can be 1 to {NUM_BUCKETS} pservers"));
+        }
+        if !self.is_running() {
+            return refused(&format!("the cluster is not running: {}", self.waiting_words()));
+        }
+        if let Some(scaling) = &self.scaling {
+            return refused(&format!(
+                "the cluster is being scaled to {} pservers",
+                scaling.next.servers
+            ));
+        }
+        if pservers == self.route.servers {
+            return Reply::Accepted {
+                words: format!("the cluster has {pservers} pservers already"),
+            };
+        }
+        self.scaling = Some(Scaling::new(&self.route, pservers, self.now));
+        Reply::Accepted {
+            words: format!("buckets move to {pservers} pservers while training goes on"),
+        }
+    }
+
+    fn want_at_fence(&mut self, due: Due, words: &str) -> Reply {
+        if self.is_running() {
+            self.fence.dues.insert(due);
+            return Reply::Accepted {
+                words: words.to_owned(),
+            };
+        }
+        let reason = Error::NotRunning {
+            reason: self.waiting_words(),
+        }
+        .to_string();
+        if due == Due::Stop && !self.is_over() {
+            self.end_run(1, format!("stopped as asked; {reason}"));
+            return Reply::Accepted {
+                words: "the run stops now".to_owned(),
+            };
+        }
+        Reply::Refused {
+            reason,
+            may_join: false,
+        }
+    }
+
+    /// Answers whoever can be answered, and tells the others after a while to ask again.
+    /// True: somebody was answered.
+    pub(crate) fn answer_waiting(&mut self) -> bool {
+        let asked = std::mem::take(&mut self.waiting);
+        let num_asked = asked.len();
+        for waiting in asked {
+            let mut reply = match &waiting.ask {
+                _ if self.is_over() => Some(Reply::End {
+                    summary: self.summary(),
+                }),
+                _ if !self.is_running() => None,
+                Ask::Join { name } => Some(self.welcome(waiting.id, name)),
+                Ask::Lease {
+                    incarnation,
+                    epoch,
+                    holding,
+                } => self.work(*incarnation, *epoch, holding),
+                Ask::Fence {
+                    incarnation,
+                    epoch,
+                    number,
+                } => self.released(*incarnation, *epoch, *number),
+            };
+            if reply.is_none() && self.now >= waiting.since + self.settings.poll_interval {
+                let since_s = self.longest_wait().as_secs();
+                reply = Some(Reply::Wait {
+                    for_whom: self.waiting_words(),
+                    since_s,
+                });
+            }
+            match reply {
+                Some(reply) => self.out.push(Action::Reply {
+                    to: waiting.id,
+                    reply,
+                }),
+                None => self.waiting.push(waiting),
+            }
+        }
+        self.waiting.len() < num_asked
+    }
+
+    fn welcome(&mut self, from: RequestId, name: &str) -> Reply {
+        if let Some(before) = self.members.left_behind(name) {
+            self.bury(before, "its process was started again");
+        }
+        let known = self.members.joined_over(from.connection);
+        let incarnation = known.unwrap_or_else(|| {
+            self.members
+                .join(name, from.connection, self.committed.life, self.now)
+        });
+        if known.is_none() {
+            self.tell(Happening::TrainerJoined {
+                name: name.to_owned(),
+                incarnation,
+            });
+        }
+        let states = self.run.as_ref().map(|run| &run.states);
+        let state = states.and_then(|states| states.get(name).or_else(|| states.values().next()).cloned());
+        Reply::Welcome {
+            trainer: self
+                .members
+                .trainers()
+                .get(&incarnation)
+                .map_or(0, |trainer| trainer.number),
+            incarnation,
+            place: self.place(),
+            fence: self.fence.passed(),
+            state,
+        }
+    }
+
+    fn place(&self) -> Place {
+        let run = self.run.as_ref().expect("a cluster that runs has a job");
+        let address = |index| {
+            self.members
+                .servers()
+                .get(&index)
+                .map(|server| server.address.clone())
+        };
+        Place {
+            epoch: self.epoch,
+            servers: (0..self.route.servers)
+                .map(|index| address(index).unwrap_or_default())
+                .collect(),
+            route: self.route.buckets.clone(),
+            strategy: run.job.strategy,
+            step: run.ledger.trained().1,
+        }
+    }
+
+    fn released(&mut self, incarnation: u64, epoch: u64, number: u64) -> Option<Reply> {
+        if epoch != self.epoch {
+            return Some(Reply::Changed { place: self.place() });
+        }
+        let keep = self.members.trainers().get(&incarnation)?.is_busy;
+        (number <= self.fence.passed()).then_some(Reply::Released { number, epoch, keep })
+    }
+
+    fn work(&mut self, incarnation: u64, epoch: u64, holding: &[u64]) -> Option<Reply> {
+        if epoch != self.epoch {
+            return Some(Reply::Changed { place: self.place() });
+        }
+        if !self.members.trainers().contains_key(&incarnation) {
+            return Some(refused_trainer(incarnation));
+        }
+        if self.is_turning() || self.fence.is_held() {
+            return None;
+        }
+        let is_gathering = self.is_gathering_trainers();
+        let run = self.run.as_mut()?;
+        if holding.is_empty()
+            && let Some(reply) = run.duties.give(incarnation, self.now)
+        {
+            return Some(reply);
+        }
+        // In `sync` those who are in a round need the others to end it; then all see the fence in the same answer.
+        let is_anyone_out = self
+            .members
+            .trainers()
+            .values()
+            .any(super::members::Trainer::is_out);
+        let has_lanes = run.ledger.has_lanes();
+        if matches!(self.fence.state, State::Wanted { .. }) && !(has_lanes && is_anyone_out) {
+            return None;
+        }
+        let is_anyone_busy = self.members.trainers().values().any(|trainer| trainer.is_busy);
+        if has_lanes && !is_anyone_busy {
+            if is_gathering {
+                return None;
+            }
+            let trainers = self.members.trainers().keys().copied();
+            let able: Vec<u64> = trainers.filter(|own| !run.duties.is_on_duty(*own)).collect();
+            run.ledger.deal(&able, self.now);
+        }
+        let Some(grant) = run.ledger.grant(incarnation, holding, self.now) else {
+            self.want_lanes();
+            return None;
+        };
+        if let Some(trainer) = self.members.trainer_mut(incarnation) {
+            trainer.is_busy = true;
+            trainer.granted = epoch;
+        }
+        Some(self.granted(grant))
+    }
+
+    /// A trainer without lanes gets some at the next fence, if there are enough.
+    fn want_lanes(&mut self) {
+        let Some(run) = &self.run else { return };
+        let able = self
+            .members
+            .trainers()
+            .keys()
+            .filter(|own| !run.duties.is_on_duty(**own))
+            .count();
+        if run.ledger.has_lanes() && run.ledger.num_lanes() >= able {
+            self.fence.dues.insert(Due::Deal);
+        }
+    }
+
+    /// At the start, lanes are dealt when the expected trainers are there.
+    pub(crate) fn is_gathering_trainers(&self) -> bool {
+        let (Phase::Running { since }, Some(run)) = (&self.phase, &self.run) else {
+            return false;
+        };
+        let is_early = self.now < *since + self.settings.gather_deadline;
+        is_early && self.members.trainers().len() < run.job.trainers as usize
+    }
+
+    fn granted(&self, grant: Grant) -> Reply {
+        let run = self.run.as_ref().expect("a cluster that runs has a job");
+        let (pass, schedule) = (run.ledger.pass(), run.schedule.clone());
+        match grant {
+            Grant::Lanes { round, lanes } => Reply::Lanes {
+                pass,
+                round,
+                lanes,
+                schedule,
+            },
+            Grant::Unit {
+                lease,
+                unit,
+                position,
+                samples,
+                batches,
+            } => {
+                if run.ledger.stage() == Stage::Validate {
+                    Reply::Validate {
+                        lease,
+                        pass,
+                        unit,
+                        position,
+                        samples,
+                        batches,
+                    }
+                } else {
+                    Reply::Train {
+                        lease,
+                        pass,
+                        unit,
+                        position,
+                        samples,
+                        batches,
+                        schedule,
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn refused_trainer(incarnation: u64) -> Reply {
+    let reason =
+        format!("incarnation {incarnation} was declared dead or is of another life of the coordinator");
+    Reply::Refused {
+        reason,
+        may_join: true,
+    }
+}
+
+fn refused_server(incarnation: u64) -> Reply {
+    let reason = format!("pserver incarnation {incarnation} was declared dead or is not known");
+    Reply::Refused {
+        reason,
+        may_join: true,
+    }
+}

@@ -1,0 +1,261 @@
+//! Scaling: buckets move to another number of servers while training goes on.
+//!
+//! A snapshot is taken and committed; those who receive buckets read them from it, beside what they serve; at the next
+//! fence an increment is taken and committed together with the new route; the receivers complete what they
+//! have, the others drop what has gone, and a new epoch begins. Until the commit nothing has happened, after it
+//! there is no way back: whatever dies, a recovery finishes the move.
+
+use std::time::Duration;
+
+use crate::calls::{Overdue, Round};
+use crate::coordinator::Coordinator;
+use crate::event::Happening;
+use crate::fence::Due;
+use crate::message::Command;
+use crate::route::Route;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Scaling {
+    pub(crate) next: Route,
+    /// Servers before.
+    before: u32,
+    pub(crate) since: Duration,
+    step: Step,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    /// New servers have to register.
+    Gathering,
+    /// A snapshot is to be committed after this one.
+    Copying {
+        after: Option<u64>,
+    },
+    Preparing(Round),
+    Moving,
+}
+
+impl Scaling {
+    pub(crate) fn new(before: &Route, servers: u32, since: Duration) -> Self {
+        Self {
+            next: before.resized(servers),
+            before: before.servers,
+            since,
+            step: Step::Gathering,
+        }
+    }
+
+    pub(crate) fn round_mut(&mut self) -> Option<&mut Round> {
+        match &mut self.step {
+            Step::Preparing(round) => Some(round),
+            Step::Gathering | Step::Copying { .. } | Step::Moving => None,
+        }
+    }
+
+    pub(crate) fn is_gathering(&self) -> bool {
+        matches!(self.step, Step::Gathering)
+    }
+}
+
+impl Coordinator {
+    /// Receivers read the files of the last snapshot: no other must take its place.
+    pub(crate) fn is_preparing(&self) -> bool {
+        let step = self.scaling.as_ref().map(|scaling| &scaling.step);
+        matches!(step, Some(Step::Preparing(_) | Step::Moving))
+    }
+
+    pub(crate) fn next_route(&self) -> Option<Route> {
+        self.scaling.as_ref().map(|scaling| scaling.next.clone())
+    }
+
+    pub(crate) fn step_scaling(&mut self) -> bool {
+        let Some(scaling) = &self.scaling else {
+            return false;
+        };
+        match &scaling.step {
+            Step::Gathering => self.step_scaling_gathering(),
+            Step::Copying { after } => {
+                let last = self.committed.snapshot.as_ref().map(|files| files.snapshot);
+                if last > *after {
+                    self.prepare();
+                    return true;
+                }
+                // The snapshot has failed: say so rather than try for ever.
+                let is_over = self.snapshots.current.is_none() && !self.fence.dues.contains(&Due::Snapshot);
+                let has_failed = is_over && self.fence.is_open();
+                if has_failed {
+                    self.give_up_scaling("its snapshot has failed");
+                }
+                has_failed
+            }
+            Step::Preparing(round) => {
+                let (is_complete, failure) = (round.is_complete(), round.failure().map(ToOwned::to_owned));
+                if let Some(words) = failure {
+                    self.give_up_scaling(&words);
+                    return true;
+                }
+                if is_complete {
+                    self.set_step(Step::Moving);
+                    self.fence.dues.insert(Due::Move);
+                }
+                is_complete
+            }
+            Step::Moving => false,
+        }
+    }
+
+    fn set_step(&mut self, step: Step) {
+        if let Some(scaling) = &mut self.scaling {
+            scaling.step = step;
+        }
+    }
+
+    fn step_scaling_gathering(&mut self) -> bool {
+        let Some(Scaling { next, since, .. }) = &self.scaling else {
+            return false;
+        };
+        let missing = (0..next.servers).find(|index| !self.members.is_live(*index));
+        if let Some(index) = missing {
+            let is_late = self.now >= *since + self.settings.wait_deadline;
+            if is_late {
+                let whom = self.members.server_words(index, self.now);
+                self.give_up_scaling(&format!("gave up waiting for {whom}"));
+            }
+            return is_late;
+        }
+        if self.snapshots.current.is_some() || !self.fence.is_open() {
+            return false;
+        }
+        let after = self.committed.snapshot.as_ref().map(|files| files.snapshot);
+        self.set_step(Step::Copying { after });
+        self.fence.dues.insert(Due::Snapshot);
+        true
+    }
+
+    fn prepare(&mut self) {
+        let (Some(scaling), Some(run)) = (&self.scaling, &self.run) else {
+            return;
+        };
+        let Some(snapshot) = self.committed.snapshot.clone() else {
+            return;
+        };
+        let receivers = self.route.receivers(&scaling.next);
+        let (job, route) = (Box::new(run.job.clone()), scaling.next.buckets.clone());
+        let command = |index| Command::Prepare {
+            job: job.clone(),
+            index,
+            route: route.clone(),
+            snapshot: snapshot.clone(),
+        };
+        let limit = self.settings.load_deadline;
+        let round = self.ask_within(
+            &receivers,
+            "to read their new buckets",
+            limit,
+            Overdue::Failure,
+            command,
+        );
+        self.set_step(Step::Preparing(round));
+    }
+
+    /// The increment is committed with the new route: serve by it. Nothing: it is not, all stays as it was.
+    pub(crate) fn begin_move(&mut self) -> Option<Round> {
+        let next = self.next_route()?;
+        if self.committed.route != next {
+            self.give_up_scaling("its snapshot has failed");
+            return None;
+        }
+        let snapshot = self.committed.snapshot.clone()?;
+        self.route = next;
+        if !self
+            .active_servers()
+            .iter()
+            .all(|index| self.members.is_live(*index))
+        {
+            self.go_back();
+            return None;
+        }
+        let order = self.new_turn();
+        let (epoch, route) = (self.epoch, self.route.buckets.clone());
+        let command = |index| Command::Move {
+            index,
+            epoch,
+            route: route.clone(),
+            snapshot: snapshot.clone(),
+            order: order.clone(),
+        };
+        let (all, limit) = (self.active_servers(), self.settings.load_deadline);
+        Some(self.ask_within(&all, "to take their new buckets", limit, Overdue::Death, command))
+    }
+
+    pub(crate) fn moved(&mut self) {
+        // A dead trainer of the epoch before has nothing left that could be applied.
+        self.settlements.clear();
+        self.settling.clear();
+        let before = self.scaling.take().map_or(0, |scaling| scaling.before);
+        self.snapshots.make_full();
+        self.dismiss(self.route.servers..before);
+        self.tell(Happening::Scaled {
+            servers: self.route.servers,
+        });
+        let snapshot = self.committed.snapshot.as_ref().map(|files| files.snapshot);
+        self.tell(Happening::EpochBegun {
+            epoch: self.epoch,
+            snapshot,
+        });
+    }
+
+    /// Servers whose buckets have gone have nothing left to do.
+    fn dismiss(&mut self, servers: std::ops::Range<u32>) {
+        let servers: Vec<u32> = servers.filter(|index| self.members.is_live(*index)).collect();
+        let words = "its buckets have moved to other servers".to_owned();
+        let command = |_| Command::Stop {
+            exit_code: 0,
+            words: words.clone(),
+        };
+        self.ask_within(
+            &servers,
+            "",
+            self.settings.call_deadline,
+            Overdue::Failure,
+            command,
+        );
+        for index in servers {
+            self.calls.forget(index);
+            self.members.dismiss(index);
+        }
+    }
+
+    /// A server that has no buckets yet is lost.
+    pub(crate) fn lost_spare(&mut self, index: u32) {
+        let is_receiver = |scaling: &Scaling| index < scaling.next.servers && !scaling.is_gathering();
+        if !self.scaling.as_ref().is_some_and(is_receiver) {
+            return;
+        }
+        let reason = "a pserver that was to receive buckets was lost";
+        if self
+            .snapshots
+            .drafted_route()
+            .is_some_and(|route| *route != self.route)
+        {
+            // What is on its way to the commit file cannot be called back: then a recovery waits for the server.
+            if self.snapshots.is_storing() {
+                return;
+            }
+            self.fail_snapshot(reason);
+        }
+        self.give_up_scaling(reason);
+    }
+
+    pub(crate) fn give_up_scaling(&mut self, reason: &str) {
+        let Some(scaling) = self.scaling.take() else {
+            return;
+        };
+        self.fence.dues.remove(&Due::Move);
+        let reason = reason.to_owned();
+        self.tell(Happening::ScalingFailed {
+            servers: scaling.next.servers,
+            reason,
+        });
+    }
+}
