@@ -8,6 +8,8 @@ ClickmillError
   StateError(RuntimeError)  a call that does not fit the state of the object
   StorageError              a file or folder that cannot be written: which, why
   DivergedError             training came to numbers that are not finite: pass, batch, loss
+  WireError                 another process of the cluster cannot be reached or understood: which, why
+    EpochError              the cluster has gone on without this process, which may join again
   MissingExtra(ImportError) an optional dependency is not installed: what to install
 """
 
@@ -97,6 +99,14 @@ class StorageError(ClickmillError):
 
 class DivergedError(ClickmillError):
     """Training came to numbers that are not finite; nothing of them has been saved."""
+
+
+class WireError(ClickmillError):
+    """Another process of the cluster cannot be reached, or cannot be understood."""
+
+
+class EpochError(WireError):
+    """The cluster has gone on without this process; it may drop what it has under way, and join again."""
 
 
 class MissingExtra(ClickmillError, ImportError):  # noqa: N818  # it says what to do, not what broke

@@ -45,6 +45,25 @@ pub struct BinaryReport {
     pub mean_q_value: f64,
 }
 
+impl BinaryReport {
+    /// Every number under the name that people know it by.
+    pub fn named(&self) -> [(&'static str, f64); 11] {
+        [
+            ("count", self.count as f64),
+            ("auc", self.auc),
+            ("logloss", self.log_loss),
+            ("ne", self.normalised_entropy),
+            ("copc", self.copc),
+            ("mae", self.mae),
+            ("rmse", self.rmse),
+            ("actual_ctr", self.actual_ctr),
+            ("predicted_ctr", self.predicted_ctr),
+            ("bucket_error", self.bucket_error),
+            ("mean_q", self.mean_q_value),
+        ]
+    }
+}
+
 impl BinaryMetrics {
     /// `num_window_batches` is how many of the last batches `batch_auc` covers; 0 keeps none.
     pub fn new(spacing: Spacing, num_window_batches: usize) -> Self {

@@ -27,6 +27,19 @@ pub struct RegressionReport {
     pub mean_score: f64,
 }
 
+impl RegressionReport {
+    /// Every number under the name that people know it by.
+    pub fn named(&self) -> [(&'static str, f64); 5] {
+        [
+            ("count", self.count as f64),
+            ("mae", self.mae),
+            ("rmse", self.rmse),
+            ("mean_label", self.mean_label),
+            ("mean_score", self.mean_score),
+        ]
+    }
+}
+
 impl RegressionMetrics {
     pub fn new() -> Self {
         Self::default()

@@ -13,6 +13,8 @@ static DATA_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static ABSENT_SLOT_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static FORMAT_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static DIVERGED_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static EPOCH_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static WIRE_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static STATE_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 fn raise(py: Python<'_>, cell: &PyOnceLock<Py<PyType>>, class: &str, message: String) -> PyErr {
@@ -108,5 +110,61 @@ pub(crate) fn samples(py: Python<'_>, error: &clickmill_samples::Error) -> PyErr
         | Error::NoSamples { .. }
         | Error::Record { .. }
         | Error::Thread { .. } => raise(py, &DATA_ERROR, "DataError", error.to_string()),
+    }
+}
+
+pub(crate) fn config(py: Python<'_>, message: String) -> PyErr {
+    raise(py, &CONFIG_ERROR, "ConfigError", message)
+}
+
+pub(crate) fn net(py: Python<'_>, error: &clickmill_net::Error) -> PyErr {
+    use clickmill_net::Error;
+    match error {
+        // The cluster has gone on without this process, which may join again.
+        Error::Refused { code, .. } if ["epoch", "dead", "not_ready"].contains(&code.as_str()) => {
+            raise(py, &EPOCH_ERROR, "EpochError", error.to_string())
+        }
+        Error::Refused { code, .. } if code == "diverged" => {
+            raise(py, &DIVERGED_ERROR, "DivergedError", error.to_string())
+        }
+        Error::File { .. } | Error::Open { .. } => raise(py, &CONFIG_ERROR, "ConfigError", error.to_string()),
+        Error::Connect { .. }
+        | Error::Listen { .. }
+        | Error::Io { .. }
+        | Error::Closed { .. }
+        | Error::Deadline { .. }
+        | Error::Wire { .. }
+        | Error::Refused { .. }
+        | Error::Version { .. }
+        | Error::Token { .. }
+        | Error::Tls { .. }
+        | Error::Stopped => raise(py, &WIRE_ERROR, "WireError", error.to_string()),
+    }
+}
+
+pub(crate) fn remote(py: Python<'_>, error: &clickmill_remote::Error) -> PyErr {
+    use clickmill_remote::Error;
+    match error {
+        Error::Net(inner) => net(py, inner),
+        Error::Table(inner) => table(py, inner),
+        Error::Wire { .. } | Error::Answer { .. } | Error::Waiting { .. } => {
+            raise(py, &WIRE_ERROR, "WireError", error.to_string())
+        }
+    }
+}
+
+pub(crate) fn pserver(py: Python<'_>, error: &clickmill_pserver::Error) -> PyErr {
+    use clickmill_pserver::Error;
+    match error {
+        Error::Table(inner) => table(py, inner),
+        Error::Metrics(inner) => metrics(py, inner),
+        Error::Net(inner) => net(py, inner),
+        Error::File { .. } => raise(py, &FORMAT_ERROR, "FormatError", error.to_string()),
+        Error::Wire(_)
+        | Error::Coordinator(_)
+        | Error::Epoch { .. }
+        | Error::Dead { .. }
+        | Error::Protocol { .. }
+        | Error::NotReady { .. } => raise(py, &WIRE_ERROR, "WireError", error.to_string()),
     }
 }

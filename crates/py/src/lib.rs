@@ -13,8 +13,10 @@ mod layout;
 mod lookup;
 mod metrics;
 mod process;
+mod pserver;
 mod reader;
 mod records;
+mod remote;
 mod schema;
 mod synth;
 mod table;
@@ -40,9 +42,13 @@ mod _core {
     #[pymodule_export]
     use crate::process::{exchange_names, keep_freed_memory};
     #[pymodule_export]
+    use crate::pserver::Pserver;
+    #[pymodule_export]
     use crate::reader::Reader;
     #[pymodule_export]
     use crate::records::{ColumnBatcher, RecordBatcher};
+    #[pymodule_export]
+    use crate::remote::{ControlLink, Push, Session, Ticket};
     #[pymodule_export]
     use crate::schema::Schema;
     #[pymodule_export]

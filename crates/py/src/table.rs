@@ -244,6 +244,18 @@ impl Table {
         .map_err(|error| errors::table(py, &error))
     }
 
+    /// Puts a table together from the parts that servers have saved; each chain is what `load` takes.
+    #[staticmethod]
+    #[pyo3(signature = (chains, config_json = None))]
+    fn load_parts(py: Python<'_>, chains: Vec<Vec<PathBuf>>, config_json: Option<&str>) -> PyResult<Self> {
+        py.detach(|| {
+            let config = config_json.map(TableConfig::from_json).transpose()?;
+            clickmill_table::Table::load_parts(&chains, config.as_ref(), |_| true)
+        })
+        .map(Self::wrap)
+        .map_err(|error| errors::table(py, &error))
+    }
+
     /// A table of `config_json` with the weights of a save; its optimizer starts anew and may be another.
     ///
     /// `learning_rate` is the one that training starts with.

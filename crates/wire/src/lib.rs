@@ -21,6 +21,16 @@ pub use frame::{Frame, HEADER_BYTES, Header, Kind, MAX_PAYLOAD};
 /// Raised with every change that an older peer would misread; peers of different versions part at hello.
 pub const PROTOCOL_VERSION: u32 = 1;
 
+/// All tables of a cluster are cut into 2^this buckets, which are what is placed on servers.
+pub const BUCKET_BITS: u32 = 10;
+
+/// Where each server's slice of the dense part begins, and the end: slices of nearly equal size.
+pub fn dense_bounds(num_dense: usize, num_servers: usize) -> Vec<usize> {
+    (0..=num_servers)
+        .map(|server| num_dense * server / num_servers)
+        .collect()
+}
+
 /// How numbers are packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -1,7 +1,7 @@
 //! The answer to a step: rows of the keys that were asked for, and the server's slice of the dense part.
 //!
 //! ```text
-//! rows    = step u64 | fence u32 | precision u8 | has_dense u8 | count u32, numbers? | feeds u16 | feed*
+//! rows    = step u64 | fence u64 | precision u8 | has_dense u8 | count u32, numbers? | feeds u16 | feed*
 //! feed    = rows u32 | width u32 | numbers [rows, width]
 //! ```
 
@@ -13,7 +13,7 @@ pub struct RowsHead {
     /// Updates that the server has applied.
     pub step: u64,
     /// The fence that the coordinator asks for; trainers park at their next batch boundary if it is new.
-    pub fence: u32,
+    pub fence: u64,
     pub precision: Precision,
 }
 
@@ -34,7 +34,7 @@ pub struct FeedRows<'a> {
 
 pub fn encode_head(out: &mut Writer<'_>, head: &RowsHead) {
     out.u64(head.step);
-    out.u32(head.fence);
+    out.u64(head.fence);
     out.u8(head.precision.byte());
 }
 
@@ -47,8 +47,9 @@ pub fn encode_dense<'w>(out: &'w mut Writer<'_>, precision: Precision, count: Op
     out.room(count.unwrap_or(0) * precision.bytes())
 }
 
+/// Feeds of all batches that were asked for, in their order.
 pub fn encode_num_feeds(out: &mut Writer<'_>, count: usize) {
-    crate::step::encode_num_parts(out, count);
+    crate::step::encode_count(out, count);
 }
 
 /// Room for the numbers of the rows of one feed.
@@ -67,7 +68,7 @@ impl<'a> Rows<'a> {
     pub fn decode(payload: &'a [u8]) -> Result<Self, Error> {
         let mut bytes = Reader::new(payload);
         let step = bytes.u64("the step")?;
-        let fence = bytes.u32("the fence")?;
+        let fence = bytes.u64("the fence")?;
         let precision = Precision::from_byte(bytes.u8("the precision")?)?;
         let dense = match bytes.u8("whether dense numbers follow")? {
             0 => None,

@@ -1,17 +1,19 @@
 //! One step of a trainer: gradients of a batch, and the keys of the next.
 //!
 //! ```text
-//! step    = epoch u32 | incarnation u64 | lane u32 | sequence u64 | flags u8 | push? | keys?
-//! push    = precision u8 | samples u32 | dense | parts u16 | part* | ledger u32, JSON | scores
+//! step    = origin | flags u8 | pushes u16 | push* | keys u16 | keys*
+//! origin  = epoch u64 | incarnation u64 | sequence u64
+//! push    = lane u32 | flags u8 | precision u8 | samples u32 | dense | parts u16 | part* | ledger u32, JSON | scores
 //! dense   = rate f32 | scale f32 | count u32 | numbers
 //! part    = ticket u64 | feed u16 | table u16 | rate f32 | scale f32 | rows u32 | width u32 | signs u8
 //!           | signs u64[rows]? | numbers [rows, width] | counts u8 | shows f32[rows]? | clicks f32[rows]?
 //! scores  = count u32 | has u8 | scores f32[count] | labels f32[count] | weights f32[count]? | groups u64[count]?
 //! keys    = ticket u64 | flags u8 | feeds u16 | feed*
 //! feed    = table u16 | count u32 | signs u64[count]
-//! commit  = epoch u32 | incarnation u64 | lane u32 | sequence u64
+//! commit  = origin
 //! ```
 //!
+//! A frame has one push for each lane that its trainer works for, nearly always one.
 //! A part without signs speaks of the rows that the server gave for `ticket`: keys travel once.
 
 use crate::{Error, Precision, Reader, Writer};
@@ -19,38 +21,36 @@ use crate::{Error, Precision, Reader, Writer};
 /// Most tables, and most feeds, that a frame may name.
 const MAX_PARTS: u16 = 4096;
 
-const HAS_PUSH: u8 = 1;
-const HAS_KEYS: u8 = 2;
-const IS_COMMITTED: u8 = 4;
+const IS_COMMITTED: u8 = 1;
+
+const IS_LAST: u8 = 1;
+const IS_DIFFERENCE: u8 = 2;
 
 const WANTS_DENSE: u8 = 1;
 const IS_TRAINING: u8 = 2;
 const WANTS_FULL_ROWS: u8 = 4;
+const WANTS_BF16: u8 = 8;
 
-/// Who speaks, and which of its pushes it is about.
+/// Who speaks, and which of its steps it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    pub epoch: u32,
+    pub epoch: u64,
     pub incarnation: u64,
-    /// Which of the trainer's streams of batches.
-    pub lane: u32,
-    /// Pushes of this stream are counted from 1.
+    /// Steps with a push are counted from 1; others have the number of the step before.
     pub sequence: u64,
 }
 
 impl Origin {
     pub fn encode(&self, out: &mut Writer<'_>) {
-        out.u32(self.epoch);
+        out.u64(self.epoch);
         out.u64(self.incarnation);
-        out.u32(self.lane);
         out.u64(self.sequence);
     }
 
     pub fn decode(bytes: &mut Reader<'_>) -> Result<Self, Error> {
         Ok(Self {
-            epoch: bytes.u32("the epoch")?,
+            epoch: bytes.u64("the epoch")?,
             incarnation: bytes.u64("the incarnation")?,
-            lane: bytes.u32("the lane")?,
             sequence: bytes.u64("the sequence number")?,
         })
     }
@@ -61,12 +61,17 @@ pub struct Step<'a> {
     pub origin: Origin,
     /// There is no other server: held and committed are the same.
     pub is_committed: bool,
-    pub push: Option<Push<'a>>,
-    pub keys: Option<Keys<'a>>,
+    pub pushes: Vec<Push<'a>>,
+    pub keys: Vec<Keys<'a>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Push<'a> {
+    pub lane: u32,
+    /// The lane has no batch after this one in the pass.
+    pub is_last: bool,
+    /// It holds what to add to parameters and rows, not gradients.
+    pub is_difference: bool,
     pub precision: Precision,
     /// Of the batch that the gradients are the mean of.
     pub samples: u32,
@@ -120,6 +125,8 @@ pub struct Keys<'a> {
     pub is_training: bool,
     /// With state and statistics, as `geo` trains them.
     pub wants_full_rows: bool,
+    /// Of the answer.
+    pub precision: Precision,
     pub feeds: Vec<FeedKeys<'a>>,
 }
 
@@ -134,42 +141,54 @@ impl<'a> Step<'a> {
         let mut bytes = Reader::new(payload);
         let origin = Origin::decode(&mut bytes)?;
         let flags = bytes.u8("the flags of a step")?;
-        if flags & !(HAS_PUSH | HAS_KEYS | IS_COMMITTED) != 0 {
+        if flags & !IS_COMMITTED != 0 {
             return Err(Error::value("the flags of a step", u64::from(flags)));
         }
-        let push = (flags & HAS_PUSH != 0)
-            .then(|| Push::decode(&mut bytes))
-            .transpose()?;
-        let keys = (flags & HAS_KEYS != 0)
-            .then(|| Keys::decode(&mut bytes))
-            .transpose()?;
+        let num_pushes = limited(bytes.u16("the number of pushes")?)?;
+        let pushes = (0..num_pushes).map(|_| Push::decode(&mut bytes));
+        let pushes = pushes.collect::<Result<_, _>>()?;
+        let num_keys = limited(bytes.u16("the number of batches")?)?;
+        let keys = (0..num_keys).map(|_| Keys::decode(&mut bytes));
+        let keys = keys.collect::<Result<_, _>>()?;
         bytes.end()?;
         Ok(Self {
             origin,
             is_committed: flags & IS_COMMITTED != 0,
-            push,
+            pushes,
             keys,
         })
     }
 }
 
-/// Begins a step; `push` and `keys` must be written after it, as announced, in this order.
-pub fn encode_head(
-    out: &mut Writer<'_>,
-    origin: &Origin,
-    is_committed: bool,
-    has_push: bool,
-    has_keys: bool,
-) {
+/// Begins a step; then comes `encode_count` of pushes, each push, `encode_count` of keys, and those.
+pub fn encode_head(out: &mut Writer<'_>, origin: &Origin, is_committed: bool) {
     origin.encode(out);
-    let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
-    out.u8(flag(has_push, HAS_PUSH) | flag(has_keys, HAS_KEYS) | flag(is_committed, IS_COMMITTED));
+    out.u8(if is_committed { IS_COMMITTED } else { 0 });
 }
 
-/// Begins a push; then come `encode_dense`, `num_parts` times `encode_part`, and `encode_scores`.
-pub fn encode_push(out: &mut Writer<'_>, precision: Precision, samples: u32) {
-    out.u8(precision.byte());
-    out.u32(samples);
+/// How many pushes, parts, keys or feeds follow.
+pub fn encode_count(out: &mut Writer<'_>, count: usize) {
+    out.u16(u16::try_from(count).expect("a schema has far fewer feeds, a trainer far fewer lanes"));
+}
+
+/// What a push begins with.
+#[derive(Clone, Copy, Debug)]
+pub struct PushHead {
+    pub lane: u32,
+    pub is_last: bool,
+    pub is_difference: bool,
+    pub precision: Precision,
+    pub samples: u32,
+}
+
+/// Begins a push; then come `encode_dense`, `encode_count` of parts, each part, `encode_ledger` and
+/// `encode_scores`.
+pub fn encode_push(out: &mut Writer<'_>, head: &PushHead) {
+    out.u32(head.lane);
+    let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+    out.u8(flag(head.is_last, IS_LAST) | flag(head.is_difference, IS_DIFFERENCE));
+    out.u8(head.precision.byte());
+    out.u32(head.samples);
 }
 
 /// Writes the dense part of a push up to its numbers, and gives room for them.
@@ -196,10 +215,6 @@ pub struct PartHead {
     pub scale: f32,
     pub rows: usize,
     pub width: usize,
-}
-
-pub fn encode_num_parts(out: &mut Writer<'_>, count: usize) {
-    out.u16(u16::try_from(count).expect("a schema has far fewer feeds"));
 }
 
 /// Writes a part up to its numbers, and gives room for them; `encode_counts` must follow.
@@ -265,6 +280,7 @@ pub struct KeysHead {
     pub wants_dense: bool,
     pub is_training: bool,
     pub wants_full_rows: bool,
+    pub precision: Precision,
     pub num_feeds: usize,
 }
 
@@ -274,7 +290,7 @@ pub fn encode_keys(out: &mut Writer<'_>, head: &KeysHead) {
     out.u8(flag(head.wants_dense, WANTS_DENSE)
         | flag(head.is_training, IS_TRAINING)
         | flag(head.wants_full_rows, WANTS_FULL_ROWS));
-    encode_num_parts(out, head.num_feeds);
+    encode_count(out, head.num_feeds);
 }
 
 pub fn encode_feed(out: &mut Writer<'_>, table: u16, signs: impl ExactSizeIterator<Item = u64>) {
@@ -287,6 +303,11 @@ pub fn encode_feed(out: &mut Writer<'_>, table: u16, signs: impl ExactSizeIterat
 
 impl<'a> Push<'a> {
     fn decode(bytes: &mut Reader<'a>) -> Result<Self, Error> {
+        let lane = bytes.u32("the lane")?;
+        let flags = bytes.u8("the flags of a push")?;
+        if flags & !(IS_LAST | IS_DIFFERENCE) != 0 {
+            return Err(Error::value("the flags of a push", u64::from(flags)));
+        }
         let precision = Precision::from_byte(bytes.u8("the precision")?)?;
         let samples = bytes.u32("the number of samples")?;
         let (rate, scale) = (bytes.f32("a rate")?, bytes.f32("a scale")?);
@@ -298,6 +319,9 @@ impl<'a> Push<'a> {
         let length = bytes.u32("the length of the ledger entry")? as usize;
         let ledger = bytes.bytes(length, "the ledger entry")?;
         Ok(Self {
+            lane,
+            is_last: flags & IS_LAST != 0,
+            is_difference: flags & IS_DIFFERENCE != 0,
             precision,
             samples,
             dense: Dense { rate, scale, numbers },
@@ -360,7 +384,7 @@ impl<'a> Keys<'a> {
     fn decode(bytes: &mut Reader<'a>) -> Result<Self, Error> {
         let ticket = bytes.u64("a ticket")?;
         let flags = bytes.u8("the flags of keys")?;
-        if flags & !(WANTS_DENSE | IS_TRAINING | WANTS_FULL_ROWS) != 0 {
+        if flags & !(WANTS_DENSE | IS_TRAINING | WANTS_FULL_ROWS | WANTS_BF16) != 0 {
             return Err(Error::value("the flags of keys", u64::from(flags)));
         }
         let num_feeds = limited(bytes.u16("the number of feeds")?)?;
@@ -376,6 +400,11 @@ impl<'a> Keys<'a> {
             wants_dense: flags & WANTS_DENSE != 0,
             is_training: flags & IS_TRAINING != 0,
             wants_full_rows: flags & WANTS_FULL_ROWS != 0,
+            precision: if flags & WANTS_BF16 == 0 {
+                Precision::Fp32
+            } else {
+                Precision::Bf16
+            },
             feeds,
         })
     }

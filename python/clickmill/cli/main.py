@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 import clickmill
-from clickmill.cli import configs, data, doctor, models, runs, schemas
+from clickmill.cli import configs, data, doctor, models, roles, runs, schemas
 from clickmill.cli.exits import (
     FAILURE,
     INTERRUPTED,
@@ -141,6 +141,7 @@ def frame(
 
 
 runs.register(app)
+roles.register(app)
 app.command("doctor")(doctor.doctor)
 app.command("models")(models.models)
 app.add_typer(data.app, name="data")

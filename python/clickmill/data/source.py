@@ -93,14 +93,32 @@ class DataSet:
 
     def open(self, schema: Schema, pass_number: int, position: str | None = None) -> BatchSource:
         """Training samples of a pass, from `position` on."""
-        files = self._files_of(pass_number)
+        files = self.files_of(pass_number)
         return self._open(schema, files, pass_number, position, is_training=True)
+
+    def open_part(
+        self,
+        schema: Schema,
+        file: FileRange,
+        pass_number: int,
+        position: str | None,
+        *,
+        is_training: bool,
+    ) -> BatchSource:
+        """Samples of one file, or of a range of one, from `position` on."""
+        return self._open(schema, [file], pass_number, position, is_training=is_training)
+
+    @property
+    def has_lines(self) -> bool:
+        """Whether a file may be cut at any line: text, read natively."""
+        return self._reader_class is None and self.config.sample_format != "parquet"
 
     def file_sizes(self, pass_number: int) -> list[FileSize]:
         """Names and sizes, as they are now, of what a pass reads, in its order."""
-        return sizes_of(self._files_of(pass_number))
+        return sizes_of(self.files_of(pass_number))
 
-    def _files_of(self, pass_number: int) -> list[FileRange]:
+    def files_of(self, pass_number: int) -> list[FileRange]:
+        """Training files in the order of a pass."""
         files = list(self.files)
         if self._shuffle_files:
             # Seeded with a text, whose bytes Python hashes the same way in every version and process.

@@ -144,7 +144,11 @@ class MetricSet:
     def compute(self) -> dict[str, float]:
         """The value of each name; NaN where there is nothing to divide by, AUC 0.5 while a class is empty."""
         values = self._binary_values() if self.task == "binary" else self._parts["regression"].report()
-        chosen = {name: values[name] for name in self.names}
+        return self.complete(values)
+
+    def complete(self, values: Mapping[str, float]) -> dict[str, float]:
+        """What `compute` gives, from numbers that were counted elsewhere; NaN for those not there."""
+        chosen = {name: values.get(name, math.nan) for name in self.names}
         return chosen if self._derived is None else {**chosen, **self._derived(chosen)}
 
     def _binary_values(self) -> dict[str, float]:

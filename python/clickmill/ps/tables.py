@@ -96,6 +96,15 @@ class TableSet:
             self._tables[name].begin_step(step)
         return self._restarting
 
+    def config(self, name: str) -> str:
+        """Configuration that a table was made with, JSON."""
+        return self._configs[name]
+
+    @property
+    def restarting(self) -> tuple[str, ...]:
+        """Tables that start anew with each pass."""
+        return self._restarting
+
     def learning_rate(self, name: str) -> float:
         """Base learning rate of a table."""
         return self._learning_rates[name]

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     Writer = Callable[[Path], Mapping[str, str]]
 
 
+def encode_metrics(metrics: MetricSet) -> dict[str, str]:
+    """The state of a metric set, as JSON holds it."""
+    return {name: base64.b64encode(state).decode() for name, state in metrics.state_dict().items()}
+
+
 class RunState:
     """All state of a training run that changes, in one place."""
 
@@ -125,9 +130,7 @@ class RunState:
             "place": place.__dict__,
             "has_stopped": has_stopped,
             "files": [] if place.position is None else self.files,
-            "metrics": {
-                name: base64.b64encode(state).decode() for name, state in self.metrics.state_dict().items()
-            },
+            "metrics": encode_metrics(self.metrics),
             "schedule": self.schedule.state(),
             "stopping": None if self.stopping is None else self.stopping.state(),
             "journal_bytes": self.journal.num_bytes(),

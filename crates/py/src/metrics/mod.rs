@@ -101,20 +101,7 @@ metric! {
 
         /// Everything by name but `batch_auc`; NaN where there is nothing to divide by.
         fn report(&self, py: Python<'_>) -> HashMap<&'static str, f64> {
-            let report = self.0.with(py, |metric| metric.report());
-            HashMap::from([
-                ("count", report.count as f64),
-                ("auc", report.auc),
-                ("logloss", report.log_loss),
-                ("ne", report.normalised_entropy),
-                ("copc", report.copc),
-                ("mae", report.mae),
-                ("rmse", report.rmse),
-                ("actual_ctr", report.actual_ctr),
-                ("predicted_ctr", report.predicted_ctr),
-                ("bucket_error", report.bucket_error),
-                ("mean_q", report.mean_q_value),
-            ])
+            HashMap::from(self.0.with(py, |metric| metric.report()).named())
         }
     }
 }
@@ -175,14 +162,7 @@ metric! {
 
         /// NaN while there is no sample.
         fn report(&self, py: Python<'_>) -> HashMap<&'static str, f64> {
-            let report = self.0.with(py, |metric| metric.report());
-            HashMap::from([
-                ("count", report.count as f64),
-                ("mae", report.mae),
-                ("rmse", report.rmse),
-                ("mean_label", report.mean_label),
-                ("mean_score", report.mean_score),
-            ])
+            HashMap::from(self.0.with(py, |metric| metric.report()).named())
         }
     }
 }

@@ -1,0 +1,322 @@
+//! The coordinator in its process: events in, actions carried out.
+//!
+//! The state machine is behind one lock, held for a single event; actions are carried out without it. A
+//! command to a server goes out on a connection of its own, so that a long one holds up nobody.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use clickmill_coordinator::{
+    Action, Answer, CallId, Command, Committed, Coordinator, Event, Happening, LedgerEntry, Reply, Request,
+    RequestId, Settings,
+};
+use clickmill_net::{Connection, Deadline, Hello, Role, Security};
+use clickmill_wire::{Frame, Kind};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::engine::Ledger;
+use crate::host::Host;
+use crate::snapshot::write_durably;
+
+/// How often the coordinator looks at its deadlines.
+const TICK: Duration = Duration::from_millis(100);
+/// A command that takes longer than all of its deadlines together is given up by the coordinator, not here.
+const CALL_DEADLINE: Duration = Duration::from_secs(24 * 3600);
+pub(crate) const COMMIT_FILE: &str = "committed.json";
+
+/// What a control frame holds.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Envelope {
+    Request(Request),
+    Command(Command),
+    /// The metrics of the stage under way; asked of the server that counts them.
+    Metrics,
+}
+
+/// A server's word on a command.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Obeyed {
+    Answer(Answer),
+    Failed(String),
+}
+
+/// What a push says to the ledger.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    lease: u64,
+    entry: LedgerEntry,
+}
+
+/// How the run has ended.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    pub exit_code: i32,
+    pub words: String,
+}
+
+pub(crate) struct Driver {
+    own: Weak<Self>,
+    began: Instant,
+    coordinator: Mutex<Coordinator>,
+    replies: Mutex<HashMap<RequestId, Sender<Reply>>>,
+    /// Addresses of servers whose registration has not been answered.
+    registering: Mutex<HashMap<RequestId, String>>,
+    addresses: Mutex<HashMap<u32, String>>,
+    next_connection: AtomicU64,
+    host: OnceLock<Arc<Host>>,
+    own_address: OnceLock<String>,
+    security: Security,
+    folder: PathBuf,
+    /// Commit files are written one after the other, in the order in which they were asked for.
+    stores: Mutex<Sender<(u64, Box<Committed>)>>,
+    tell: Box<dyn Fn(&Happening) + Send + Sync>,
+    outcome: Mutex<Option<Outcome>>,
+    ended: Condvar,
+}
+
+impl Driver {
+    /// Goes on from the newest commit file in `folder`, if there is one.
+    pub(crate) fn new(
+        settings: Settings,
+        folder: PathBuf,
+        security: Security,
+        tell: Box<dyn Fn(&Happening) + Send + Sync>,
+    ) -> Result<Arc<Self>, Error> {
+        let restored = read_committed(&folder.join(COMMIT_FILE))?;
+        let (sender, receiver) = channel();
+        let driver = Arc::new_cyclic(|own| Self {
+            own: own.clone(),
+            began: Instant::now(),
+            coordinator: Mutex::new(Coordinator::new(settings, restored)),
+            replies: Mutex::default(),
+            registering: Mutex::default(),
+            addresses: Mutex::default(),
+            next_connection: AtomicU64::new(1),
+            host: OnceLock::new(),
+            own_address: OnceLock::new(),
+            security,
+            folder,
+            stores: Mutex::new(sender),
+            tell,
+            outcome: Mutex::default(),
+            ended: Condvar::new(),
+        });
+        spawn("store", {
+            let driver = Arc::downgrade(&driver);
+            move || store_all(&driver, &receiver)
+        });
+        spawn("coordinator", {
+            let driver = Arc::downgrade(&driver);
+            move || tick(&driver)
+        });
+        Ok(driver)
+    }
+
+    /// The server in this process, which is told what to do without a wire.
+    pub(crate) fn serve_with(&self, host: Arc<Host>, address: String) {
+        assert!(
+            self.host.set(host).is_ok(),
+            "the coordinator has one server beside it"
+        );
+        assert!(self.own_address.set(address).is_ok(), "which has one address");
+    }
+
+    pub(crate) fn connect(&self) -> u64 {
+        self.next_connection.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Hands a request over and waits for its answer; the coordinator never lets one wait for long.
+    pub(crate) fn ask(&self, connection: u64, request: Request) -> Option<Reply> {
+        let from = RequestId {
+            connection,
+            number: self.next_connection.fetch_add(1, Ordering::Relaxed),
+        };
+        let (sender, receiver) = channel();
+        lock(&self.replies).insert(from, sender);
+        if let Request::Register { address, .. } = &request {
+            lock(&self.registering).insert(from, address.clone());
+        }
+        self.post(Event::Request { from, request });
+        let reply = receiver.recv_timeout(Duration::from_secs(60)).ok();
+        lock(&self.replies).remove(&from);
+        lock(&self.registering).remove(&from);
+        reply
+    }
+
+    pub(crate) fn close(&self, connection: u64) {
+        self.post(Event::Closed { from: connection });
+    }
+
+    pub(crate) fn outcome(&self) -> Option<Outcome> {
+        lock(&self.outcome).clone()
+    }
+
+    fn post(&self, event: Event) {
+        let now = self.began.elapsed();
+        let (actions, fence) = {
+            let mut coordinator = lock(&self.coordinator);
+            let actions = coordinator.handle(event, now);
+            (actions, coordinator.wanted_fence())
+        };
+        if let Some(host) = self.host.get() {
+            host.engine.wanted_fence.store(fence, Ordering::Release);
+        }
+        // Commands to a server may come with the word that it is registered: its address first.
+        for action in &actions {
+            if let Action::Reply {
+                to,
+                reply: Reply::Registered { index, .. },
+            } = action
+                && let Some(address) = lock(&self.registering).remove(to)
+            {
+                lock(&self.addresses).insert(*index, address);
+            }
+        }
+        for action in actions {
+            self.carry_out(action);
+        }
+    }
+
+    fn carry_out(&self, action: Action) {
+        match action {
+            Action::Reply { to, reply } => {
+                if let Some(sender) = lock(&self.replies).remove(&to) {
+                    // A connection that has gone has no use for it.
+                    let _ = sender.send(reply);
+                }
+            }
+            Action::Call {
+                server,
+                call,
+                command,
+            } => self.call(server, call, command),
+            Action::Store { number, committed } => {
+                let sent = lock(&self.stores).send((number, committed));
+                assert!(
+                    sent.is_ok(),
+                    "commit files are written as long as the driver lives"
+                );
+            }
+            Action::Stop { exit_code, words } => {
+                *lock(&self.outcome) = Some(Outcome { exit_code, words });
+                self.ended.notify_all();
+            }
+            Action::Tell { event } => (self.tell)(&event),
+        }
+    }
+
+    fn call(&self, server: u32, call: CallId, command: Command) {
+        let own = self.own.clone();
+        let address = lock(&self.addresses).get(&server).cloned();
+        spawn("command", move || {
+            let Some(driver) = own.upgrade() else { return };
+            let answer = match address {
+                Some(address) => driver.command(&address, command),
+                None => return,
+            };
+            // A lost connection is no answer: the server will register again, or be declared dead.
+            if let Some(answer) = answer {
+                driver.post(Event::ServerAnswer { server, call, answer });
+            }
+        });
+    }
+
+    fn command(&self, address: &str, command: Command) -> Option<Result<Answer, String>> {
+        if self.own_address.get().is_some_and(|own| own == address) {
+            let host = self.host.get()?;
+            return Some(host.obey(command).map_err(|error| error.to_string()));
+        }
+        let deadline = Deadline::after(CALL_DEADLINE);
+        let hello = Hello {
+            role: Role::Pserver,
+            name: "coordinator".to_owned(),
+            features: std::collections::BTreeSet::new(),
+        };
+        let within = Deadline::after(Duration::from_secs(10));
+        let mut connection =
+            Connection::open(address, &hello, &self.security, within, Arc::default()).ok()?;
+        let envelope = Envelope::Command(command);
+        connection.send_json(&envelope, Kind::Control, 1, deadline).ok()?;
+        let mut frame = Frame::default();
+        let (_, obeyed) = connection
+            .receive_json::<Obeyed>(&mut frame, Kind::Control, deadline)
+            .ok()?;
+        Some(match obeyed {
+            Obeyed::Answer(answer) => Ok(answer),
+            Obeyed::Failed(reason) => Err(reason),
+        })
+    }
+}
+
+impl Ledger for Driver {
+    fn advance(&self, incarnation: u64, epoch: u64, entry: &[u8]) -> Result<u64, Error> {
+        let Entry { lease, entry } = serde_json::from_slice(entry)
+            .map_err(|error| Error::protocol(format!("an entry for the ledger: {error}")))?;
+        let advanced = lock(&self.coordinator).advance(incarnation, epoch, lease, entry)?;
+        Ok(advanced.fence)
+    }
+}
+
+fn tick(driver: &Weak<Driver>) {
+    while let Some(driver) = driver.upgrade() {
+        driver.post(Event::Tick);
+        let outcome = lock(&driver.outcome);
+        if outcome.is_some() {
+            return;
+        }
+        let waited = driver.ended.wait_timeout(outcome, TICK);
+        drop(waited);
+    }
+}
+
+fn store_all(driver: &Weak<Driver>, queue: &Receiver<(u64, Box<Committed>)>) {
+    while let Ok((number, committed)) = queue.recv() {
+        let Some(driver) = driver.upgrade() else { return };
+        let path = driver.folder.join(COMMIT_FILE);
+        let result = serde_json::to_vec(&committed)
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| {
+                std::fs::create_dir_all(&driver.folder).map_err(|error| error.to_string())?;
+                write_durably(&path, &bytes).map_err(|error| error.to_string())
+            });
+        driver.post(Event::Stored { number, result });
+    }
+}
+
+fn read_committed(path: &std::path::Path) -> Result<Option<Committed>, Error> {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => {
+            return Err(Error::File {
+                file: path.to_owned(),
+                reason: error.to_string(),
+            });
+        }
+    };
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| Error::File {
+            file: path.to_owned(),
+            reason: format!("it is damaged: {error}"),
+        })
+}
+
+pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .expect("the system has threads");
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

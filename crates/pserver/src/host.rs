@@ -1,0 +1,476 @@
+//! What the coordinator tells a server to do.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use clickmill_coordinator::{
+    Answer, Command, Job, NUM_BUCKETS, Order, Push, ServerStatistics, SnapshotFiles,
+};
+use clickmill_types::sign::bucket;
+
+use crate::Error;
+use crate::engine::Engine;
+use crate::job::{Contents, states_of, texts_of};
+use crate::life::Life;
+use crate::metrics::Metrics;
+use crate::model::{DenseSlice, Model};
+use crate::rounds::Rounds;
+use crate::snapshot::{self, Frozen};
+
+pub(crate) struct Host {
+    pub engine: Engine,
+    /// Where snapshots lie.
+    folder: PathBuf,
+    state: Mutex<HostState>,
+}
+
+#[derive(Default)]
+struct HostState {
+    contents: Option<Contents>,
+    index: u32,
+    route: Vec<u16>,
+    frozen: BTreeMap<u64, Frozen>,
+    /// Ids of the tables' saves of each snapshot that was written by this life.
+    saves: BTreeMap<u64, Vec<String>>,
+    /// Fences at which rows were evicted.
+    evicted: Option<u64>,
+    is_validation: bool,
+}
+
+/// The metrics as they are kept in a snapshot.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StoredMetrics {
+    is_validation: bool,
+    states: BTreeMap<String, String>,
+}
+
+impl Host {
+    pub(crate) fn new(folder: PathBuf) -> Self {
+        Self {
+            engine: Engine::default(),
+            folder,
+            state: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HostState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For the heartbeat.
+    pub(crate) fn statistics(&self, memory_budget: Option<u64>) -> ServerStatistics {
+        let (rows, bytes) = self
+            .engine
+            .with(|life| {
+                let tables = &life.model.tables;
+                let rows = tables.iter().map(clickmill_table::Table::len).sum();
+                Ok((rows, tables.iter().map(clickmill_table::Table::bytes).sum()))
+            })
+            .unwrap_or_default();
+        ServerStatistics {
+            rows,
+            bytes,
+            max_bytes: memory_budget.unwrap_or(0),
+            ..ServerStatistics::default()
+        }
+    }
+
+    /// Obeys; every command may come twice.
+    pub(crate) fn obey(&self, command: Command) -> Result<Answer, Error> {
+        match command {
+            Command::Load {
+                job,
+                index,
+                epoch,
+                route,
+                snapshot,
+                metrics,
+                order,
+            } => self.load(
+                &job,
+                index,
+                epoch,
+                route,
+                snapshot.as_ref(),
+                metrics.as_deref(),
+                &order,
+            )?,
+            Command::Begin { epoch, order } => self.begin(epoch, &order)?,
+            Command::SettleQuery { incarnations } => return self.settle_query(&incarnations),
+            Command::Settle { up_to } => {
+                for each in up_to {
+                    self.engine.settle(each.incarnation, each.sequence)?;
+                }
+            }
+            Command::Freeze { snapshot, base } => return self.freeze(snapshot, base),
+            Command::Write { snapshot } => return self.write(snapshot),
+            Command::Retain { snapshots } => self.retain(&snapshots),
+            Command::Evict { fence } => self.evict(fence)?,
+            Command::Report {} => return self.report(),
+            // What moves is read when it moves; a file that cannot be read is found out now.
+            Command::Prepare {
+                job,
+                index,
+                route,
+                snapshot,
+            } => self.prepare(&job, index, &route, &snapshot)?,
+            Command::Move {
+                index,
+                epoch,
+                route,
+                snapshot,
+                order,
+            } => self.move_buckets(index, epoch, route, &snapshot, &order)?,
+            Command::Ping {} | Command::Stop { .. } => {}
+        }
+        Ok(Answer::Done {})
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "these are the fields of one command")]
+    fn load(
+        &self,
+        job: &Job,
+        index: u32,
+        epoch: u64,
+        route: Vec<u16>,
+        snapshot: Option<&SnapshotFiles>,
+        metrics: Option<&str>,
+        order: &Order,
+    ) -> Result<(), Error> {
+        let contents = Contents::of(job)?;
+        let num_servers = check_route(&route, index)?;
+        let bounds = bounds(contents.dense.size, num_servers);
+        let (begin, end) = (bounds[index as usize], bounds[index as usize + 1]);
+        let configs: Vec<_> = contents.tables.iter().map(|table| table.config.clone()).collect();
+        let rule = contents.dense.rule;
+        let model = match snapshot {
+            None => {
+                let initial = contents.dense.initial()?;
+                Model::new(configs, DenseSlice::new(rule, initial[begin..end].to_vec()))?
+            }
+            Some(files) => {
+                let loaded =
+                    snapshot::load(&self.folder, files, &configs, |sign| owner(&route, sign) == index)?;
+                let dense = loaded.dense.slice(rule, begin, end)?;
+                Model::with_tables(loaded.tables, dense, loaded.dense.step)
+            }
+        };
+        let stored: Option<StoredMetrics> = metrics
+            .map(|text| {
+                serde_json::from_str(text)
+                    .map_err(|error| Error::protocol(format!("metrics of a snapshot: {error}")))
+            })
+            .transpose()?;
+        let mut state = self.lock();
+        let is_validation = order.is_validation;
+        let states = match stored {
+            Some(stored) if !order.is_new_stage && stored.is_validation == is_validation => stored.states,
+            _ => contents.empty_metrics(is_validation),
+        };
+        let life = Life {
+            epoch,
+            model,
+            together: contents.together,
+            is_validation,
+            rounds: Rounds::new(order.round, order.lanes.iter().copied(), 0),
+            metrics: Metrics::from_states(&states_of(&states)?)?,
+            dead: HashSet::new(),
+        };
+        self.engine.begin_life(life);
+        *state = HostState {
+            contents: Some(contents),
+            index,
+            route,
+            is_validation,
+            ..HostState::default()
+        };
+        Ok(())
+    }
+
+    fn begin(&self, epoch: u64, order: &Order) -> Result<(), Error> {
+        let mut state = self.lock();
+        let contents = state.contents.as_ref().ok_or_else(not_loaded)?;
+        let fresh = order
+            .is_new_stage
+            .then(|| {
+                Metrics::from_states(&states_of(&contents.empty_metrics(order.is_validation))?)
+                    .map_err(Error::from)
+            })
+            .transpose()?;
+        let restarting: Vec<usize> = if order.is_new_stage && !order.is_validation && order.pass > 0 {
+            (0..contents.tables.len())
+                .filter(|&number| contents.tables[number].restarts)
+                .collect()
+        } else {
+            Vec::new()
+        };
+        self.engine.forget_sessions();
+        self.engine.with(|life| {
+            life.epoch = epoch;
+            life.is_validation = order.is_validation;
+            life.dead.clear();
+            life.rounds = Rounds::new(order.round, order.lanes.iter().copied(), life.rounds.fence);
+            if let Some(metrics) = fresh {
+                life.metrics = metrics;
+            }
+            restarting
+                .iter()
+                .try_for_each(|&number| life.model.restart_table(number))
+        })?;
+        if !restarting.is_empty() {
+            // A difference to a table that is gone would mean nothing.
+            state.saves.clear();
+        }
+        state.is_validation = order.is_validation;
+        self.engine.forget_sessions();
+        Ok(())
+    }
+
+    fn settle_query(&self, incarnations: &[u64]) -> Result<Answer, Error> {
+        let pushes = incarnations
+            .iter()
+            .map(|&incarnation| {
+                let (held, applied) = self.engine.settle_query(incarnation)?;
+                Ok(Push {
+                    incarnation,
+                    held,
+                    applied,
+                })
+            })
+            .collect::<Result<_, Error>>()?;
+        Ok(Answer::Settling { pushes })
+    }
+
+    fn freeze(&self, snapshot: u64, base: Option<u64>) -> Result<Answer, Error> {
+        let mut state = self.lock();
+        let (index, is_validation) = (state.index, state.is_validation);
+        let bases = base
+            .map(|base| {
+                let found = state.saves.get(&base);
+                found
+                    .cloned()
+                    .ok_or_else(|| Error::protocol(format!("there is no snapshot {base} here to build on")))
+            })
+            .transpose()?;
+        let is_known = state.frozen.contains_key(&snapshot);
+        let (frozen, step, stored) = self.engine.with(|life| {
+            let frozen = if is_known {
+                None
+            } else {
+                Some(Frozen::new(
+                    life,
+                    &self.folder,
+                    snapshot,
+                    index,
+                    bases.as_deref(),
+                )?)
+            };
+            let stored = StoredMetrics {
+                is_validation,
+                states: texts_of(&life.metrics.states()),
+            };
+            Ok((frozen, life.model.step, stored))
+        })?;
+        if let Some(frozen) = frozen {
+            state.frozen.insert(snapshot, frozen);
+        }
+        let metrics = serde_json::to_string(&stored).expect("metrics are texts");
+        Ok(Answer::Frozen {
+            step,
+            metrics: (index == 0).then_some(metrics),
+        })
+    }
+
+    fn write(&self, snapshot: u64) -> Result<Answer, Error> {
+        let frozen = self.lock().frozen.remove(&snapshot);
+        let frozen =
+            frozen.ok_or_else(|| Error::protocol(format!("snapshot {snapshot} is not frozen here")))?;
+        let (files, ids) = frozen.write(&self.engine, &self.folder)?;
+        self.lock().saves.insert(snapshot, ids);
+        Ok(Answer::Written { files })
+    }
+
+    /// Files of snapshots that nobody needs go; every server removes its own.
+    fn retain(&self, snapshots: &[u64]) {
+        let mut state = self.lock();
+        state.frozen.retain(|snapshot, _| snapshots.contains(snapshot));
+        let index = state.index;
+        drop(state);
+        let Ok(entries) = fs::read_dir(&self.folder) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            let number = name
+                .to_str()
+                .and_then(|name| name.strip_prefix("snapshot-")?.parse().ok());
+            if number.is_none_or(|number: u64| snapshots.contains(&number)) {
+                continue;
+            }
+            let Ok(files) = fs::read_dir(entry.path()) else {
+                continue;
+            };
+            for file in files.flatten() {
+                let is_own = file
+                    .file_name()
+                    .to_str()
+                    .is_some_and(|name| name.contains(&format!(".{index:04}.")));
+                if is_own || index == 0 {
+                    // Litter at worst: the space is not needed to go on.
+                    let _ = fs::remove_file(file.path());
+                }
+            }
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+
+    fn evict(&self, fence: u64) -> Result<(), Error> {
+        let mut state = self.lock();
+        if state.evicted == Some(fence) {
+            return Ok(());
+        }
+        self.engine.forget_sessions();
+        self.engine.with(|life| {
+            for table in &mut life.model.tables {
+                table.evict()?;
+            }
+            Ok(())
+        })?;
+        state.evicted = Some(fence);
+        Ok(())
+    }
+
+    /// The metrics as they are now, and the updates so far.
+    pub(crate) fn metrics(&self) -> Result<serde_json::Value, Error> {
+        let is_validation = self.lock().is_validation;
+        self.engine.with(|life| {
+            Ok(serde_json::json!({
+                "step": life.model.step,
+                "is_validation": is_validation,
+                "numbers": life.metrics.numbers(),
+            }))
+        })
+    }
+
+    fn report(&self) -> Result<Answer, Error> {
+        let numbers = self.engine.with(|life| Ok(life.metrics.numbers()))?;
+        let metrics = serde_json::to_value(numbers).expect("they are finite");
+        Ok(Answer::Report { metrics })
+    }
+
+    fn prepare(&self, job: &Job, index: u32, route: &[u16], snapshot: &SnapshotFiles) -> Result<(), Error> {
+        check_route(route, index)?;
+        let contents = Contents::of(job)?;
+        for number in 0..contents.tables.len() {
+            for file in snapshot::chains(&self.folder, snapshot, number)
+                .into_iter()
+                .flatten()
+            {
+                fs::metadata(&file).map_err(|error| Error::File {
+                    reason: error.to_string(),
+                    file: file.clone(),
+                })?;
+            }
+        }
+        let mut state = self.lock();
+        if state.contents.is_none() {
+            state.contents = Some(contents);
+            state.index = index;
+        }
+        Ok(())
+    }
+
+    fn move_buckets(
+        &self,
+        index: u32,
+        epoch: u64,
+        route: Vec<u16>,
+        files: &SnapshotFiles,
+        order: &Order,
+    ) -> Result<(), Error> {
+        let mut state = self.lock();
+        let contents = state.contents.clone().ok_or_else(not_loaded)?;
+        let num_servers = check_route(&route, index)?;
+        let bounds = bounds(contents.dense.size, num_servers);
+        let (begin, end) = (bounds[index as usize], bounds[index as usize + 1]);
+        let rule = contents.dense.rule;
+        let configs: Vec<_> = contents.tables.iter().map(|table| table.config.clone()).collect();
+        self.engine.forget_sessions();
+        let is_new = self.engine.with(|_| Ok(())).is_err();
+        if is_new {
+            let loaded = snapshot::load(&self.folder, files, &configs, |sign| owner(&route, sign) == index)?;
+            let dense = loaded.dense.slice(rule, begin, end)?;
+            self.engine.begin_life(Life {
+                epoch,
+                model: Model::with_tables(loaded.tables, dense, loaded.dense.step),
+                together: contents.together,
+                is_validation: order.is_validation,
+                rounds: Rounds::new(order.round, order.lanes.iter().copied(), 0),
+                metrics: Metrics::from_states(&states_of(&contents.empty_metrics(order.is_validation))?)?,
+                dead: HashSet::new(),
+            });
+        } else {
+            let (old, dense) = (
+                std::mem::take(&mut state.route),
+                snapshot::read_dense(&self.folder, files)?,
+            );
+            self.engine.with(|life| {
+                for (number, table) in life.model.tables.iter_mut().enumerate() {
+                    table.remove_where(|sign| owner(&route, sign) != index)?;
+                    let chains = snapshot::chains(&self.folder, files, number);
+                    table.extend_from_parts(&chains, |sign| {
+                        owner(&route, sign) == index && owner(&old, sign) != index
+                    })?;
+                }
+                life.model.dense = dense.slice(rule, begin, end)?;
+                life.epoch = epoch;
+                life.rounds = Rounds::new(order.round, order.lanes.iter().copied(), life.rounds.fence);
+                Ok(())
+            })?;
+        }
+        state.saves.clear();
+        state.index = index;
+        state.route = route;
+        Ok(())
+    }
+}
+
+impl Contents {
+    fn empty_metrics(&self, is_validation: bool) -> BTreeMap<String, String> {
+        let sets = &self.metrics;
+        if is_validation {
+            sets.validation.clone()
+        } else {
+            sets.train.clone()
+        }
+    }
+}
+
+/// Slices of the dense part by server; trainers cut it in the same way.
+fn bounds(num_dense: usize, num_servers: usize) -> Vec<usize> {
+    clickmill_wire::dense_bounds(num_dense, num_servers)
+}
+
+fn owner(route: &[u16], sign: u64) -> u32 {
+    u32::from(route[bucket(sign, clickmill_wire::BUCKET_BITS)])
+}
+
+fn check_route(route: &[u16], index: u32) -> Result<usize, Error> {
+    let num_servers = route.iter().max().map_or(0, |&last| usize::from(last) + 1);
+    if route.len() == NUM_BUCKETS && (index as usize) < num_servers {
+        return Ok(num_servers);
+    }
+    Err(Error::protocol(format!(
+        "a route of {} buckets over {num_servers} servers has no place for server {index}",
+        route.len()
+    )))
+}
+
+fn not_loaded() -> Error {
+    Error::NotReady {
+        reason: "this server has not been told what to hold yet".to_owned(),
+    }
+}

@@ -1,0 +1,220 @@
+//! The parameters of one server: its rows of all tables and its slice of the dense part.
+//!
+//! One lock guards them all, so that a push is seen whole or not at all and steps are counted in one order.
+//! It is held for what touches rows and nothing else: numbers are packed and unpacked outside.
+
+use clickmill_table::dense::{DenseOptimizer, DenseRule};
+use clickmill_table::{Buffers, Located, Lookup, Rate, Table, TableConfig};
+
+use crate::Error;
+use crate::push::{DensePush, Held, RowsPush};
+
+pub(crate) struct Model {
+    pub tables: Vec<Table>,
+    buffers: Buffers,
+    pub dense: DenseSlice,
+    /// Updates applied; every table is in the step `first + step`.
+    pub step: u64,
+    /// Steps of each table before the first of this run.
+    first_steps: Vec<u64>,
+}
+
+/// A contiguous part of all dense parameters, one behind the other.
+pub(crate) struct DenseSlice {
+    pub values: Vec<f32>,
+    pub optimizer: DenseOptimizer,
+}
+
+impl DenseSlice {
+    pub(crate) fn new(rule: DenseRule, values: Vec<f32>) -> Self {
+        let optimizer = DenseOptimizer::new(rule, vec![values.len()]);
+        Self { values, optimizer }
+    }
+}
+
+impl Model {
+    pub(crate) fn new(configs: Vec<TableConfig>, dense: DenseSlice) -> Result<Self, Error> {
+        let tables = configs
+            .into_iter()
+            .map(Table::new)
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Self::with_tables(tables, dense, 0))
+    }
+
+    /// Tables that were loaded, `step` updates into the run.
+    pub(crate) fn with_tables(tables: Vec<Table>, dense: DenseSlice, step: u64) -> Self {
+        let first_steps = tables
+            .iter()
+            .map(|table| u64::from(table.step()).saturating_sub(step))
+            .collect();
+        Self {
+            first_steps,
+            tables,
+            buffers: Buffers::default(),
+            dense,
+            step,
+        }
+    }
+
+    /// Empties a table; its steps count on.
+    pub(crate) fn restart_table(&mut self, number: usize) -> Result<(), Error> {
+        let config = self.table(number)?.config().clone();
+        let mut table = Table::new(config)?;
+        table.begin_step(self.first_steps[number] + self.step)?;
+        self.tables[number] = table;
+        Ok(())
+    }
+
+    fn table(&self, number: usize) -> Result<&Table, Error> {
+        self.tables
+            .get(number)
+            .ok_or_else(|| Error::protocol(format!("table {number} of {}", self.tables.len())))
+    }
+
+    fn table_mut(&mut self, number: usize) -> Result<&mut Table, Error> {
+        let count = self.tables.len();
+        self.tables
+            .get_mut(number)
+            .ok_or_else(|| Error::protocol(format!("table {number} of {count}")))
+    }
+
+    /// Finds, or makes, the rows of `signs` for training.
+    pub(crate) fn locate(&mut self, number: usize, signs: &[u64]) -> Result<Located, Error> {
+        let buffers = self.buffers.clone();
+        Ok(Located::new(self.table_mut(number)?, signs, &buffers)?)
+    }
+
+    /// Reads what was located, as it is now.
+    pub(crate) fn fill(&self, number: usize, located: Located) -> Result<Lookup, Error> {
+        Ok(located.fill(self.table(number)?)?)
+    }
+
+    /// Rows to score with: nothing is made.
+    pub(crate) fn read(&self, number: usize, signs: &[u64]) -> Result<Lookup, Error> {
+        Ok(Lookup::read(self.table(number)?, signs, &self.buffers)?)
+    }
+
+    /// Whole rows, with state and statistics; returns their width too.
+    pub(crate) fn read_full(&self, number: usize, signs: &[u64]) -> Result<(usize, Vec<f32>), Error> {
+        let table = self.table(number)?;
+        let width = table.row_floats();
+        let mut floats = vec![0.0; signs.len() * width];
+        table.read_full(signs, &mut floats)?;
+        Ok((width, floats))
+    }
+
+    /// One update with the gradients of one push, or of several that belong together, each by its share.
+    ///
+    /// Nothing is changed where a push does not fit.
+    pub(crate) fn apply(&mut self, pushes: &mut [(&mut Held, f32)]) -> Result<(), Error> {
+        self.check(pushes)?;
+        self.begin_step()?;
+        self.apply_dense(pushes)?;
+        self.apply_rows(pushes)
+    }
+
+    pub(crate) fn begin_step(&mut self) -> Result<(), Error> {
+        self.step += 1;
+        for (table, first) in self.tables.iter_mut().zip(&self.first_steps) {
+            table.begin_step(first + self.step)?;
+        }
+        Ok(())
+    }
+
+    fn check(&self, pushes: &[(&mut Held, f32)]) -> Result<(), Error> {
+        let expected = self.dense.values.len();
+        for (push, _) in pushes {
+            let (DensePush::Gradients { values, .. } | DensePush::Differences(values)) = &push.dense;
+            if values.len() != expected && !values.is_empty() {
+                return Err(Error::protocol(format!(
+                    "{} dense numbers, this server has {expected}",
+                    values.len()
+                )));
+            }
+            for rows in &push.rows {
+                let (RowsPush::Gradients { table, .. } | RowsPush::Differences { table, .. }) = rows;
+                self.table(*table)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The dense part of `apply`: a weighted sum, one step of the optimizer.
+    pub(crate) fn apply_dense(&mut self, pushes: &mut [(&mut Held, f32)]) -> Result<(), Error> {
+        let mut rates = None;
+        let mut gradients: Vec<&[f32]> = Vec::with_capacity(pushes.len());
+        let is_alone = pushes.len() == 1;
+        for (push, weight) in pushes.iter_mut() {
+            match &mut push.dense {
+                DensePush::Differences(values) => {
+                    for (own, more) in self.dense.values.iter_mut().zip(values.iter()) {
+                        *own += more;
+                    }
+                }
+                DensePush::Gradients { values, .. } if values.is_empty() => {}
+                DensePush::Gradients { values, rate, scale } => {
+                    let factor = *scale * *weight;
+                    rates.get_or_insert((*rate, if is_alone { factor } else { 1.0 }));
+                    if !is_alone && (factor - 1.0).abs() > 0.0 {
+                        values.iter_mut().for_each(|value| *value *= factor);
+                    }
+                    gradients.push(values);
+                }
+            }
+        }
+        if let Some((rate, scale)) = rates {
+            let step = self.dense.optimizer.begin(rate, scale)?;
+            self.dense
+                .optimizer
+                .update(step, 0, &mut self.dense.values, &gradients)?;
+        }
+        Ok(())
+    }
+
+    /// The rows of `apply`; rows that several pushes touch are updated once.
+    pub(crate) fn apply_rows(&mut self, pushes: &mut [(&mut Held, f32)]) -> Result<(), Error> {
+        let mut feeds: Vec<(usize, usize, f32, Vec<(&Lookup, f32)>)> = Vec::new();
+        for (push, weight) in pushes.iter() {
+            for rows in &push.rows {
+                match rows {
+                    RowsPush::Differences { table, signs, floats } => {
+                        self.tables[*table].add_full(signs, floats)?;
+                    }
+                    RowsPush::Gradients {
+                        feed,
+                        table,
+                        lookup,
+                        rate,
+                        scale,
+                    } => {
+                        let entry = (lookup, *scale * *weight);
+                        match feeds.iter_mut().find(|(number, ..)| number == feed) {
+                            Some((.., lookups)) => lookups.push(entry),
+                            None => feeds.push((*feed, *table, *rate, vec![entry])),
+                        }
+                    }
+                }
+            }
+        }
+        for (_, table, learning_rate, lookups) in feeds {
+            let table = &mut self.tables[table];
+            match lookups.as_slice() {
+                [(lookup, scale)] => table.apply(
+                    lookup,
+                    Rate {
+                        learning_rate,
+                        scale: *scale,
+                    },
+                )?,
+                several => table.apply_merged(
+                    several,
+                    Rate {
+                        learning_rate,
+                        scale: 1.0,
+                    },
+                )?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,392 @@
+//! A parameter server: listens, answers trainers, obeys the coordinator, which may be beside it.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use clickmill_coordinator::{Command, Happening, Reply, Request, ServerStatistics, Settings};
+use clickmill_net::{Acceptance, Connection, Deadline, Hello, Listener, Role, Security, Traffic};
+use clickmill_wire::{Frame, Kind};
+
+use crate::Error;
+use crate::driver::{Driver, Envelope, Obeyed, Outcome, spawn};
+use crate::engine::Answer;
+use crate::host::Host;
+
+/// A trainer that computes says nothing for a while; one that is gone is found by its heartbeats.
+const IDLE: Duration = Duration::from_secs(7 * 24 * 3600);
+const ANSWER: Duration = Duration::from_secs(60);
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+pub struct ServerSettings {
+    /// Where to listen; port 0 takes a free one.
+    pub address: String,
+    /// What others are told, where that differs from where it listens.
+    pub announced: Option<String>,
+    pub is_insecure: bool,
+    /// Which of the servers this is; none: whichever is missing.
+    pub index: Option<u32>,
+    /// Where the coordinator is; none: in this process.
+    pub coordinator: Option<String>,
+    pub coordinator_settings: Settings,
+    pub snapshots: PathBuf,
+    /// Bytes of rows; none: as many as there are.
+    pub memory_budget: Option<u64>,
+    pub security: Security,
+}
+
+pub struct Server {
+    address: String,
+    host: Arc<Host>,
+    driver: Option<Arc<Driver>>,
+    ending: Arc<Ending>,
+    settings: Arc<ServerSettings>,
+    traffic: Arc<Traffic>,
+}
+
+/// When and how this process ends.
+#[derive(Default)]
+struct Ending {
+    stop: Arc<AtomicBool>,
+    outcome: Mutex<Option<Outcome>>,
+    changed: Condvar,
+}
+
+impl Ending {
+    fn end(&self, outcome: Outcome) {
+        lock(&self.outcome).get_or_insert(outcome);
+        self.changed.notify_all();
+    }
+}
+
+impl Server {
+    /// Listens, and serves on threads of its own until it is told to stop.
+    pub fn start(
+        settings: ServerSettings,
+        tell: Box<dyn Fn(&Happening) + Send + Sync>,
+    ) -> Result<Self, Error> {
+        let listener = Listener::bind(&settings.address, &settings.security, settings.is_insecure)?;
+        let bound = listener.address().to_string();
+        let address = settings.announced.clone().unwrap_or(bound);
+        let host = Arc::new(Host::new(settings.snapshots.clone()));
+        let driver = match settings.coordinator {
+            Some(_) => None,
+            None => {
+                let driver = Driver::new(
+                    settings.coordinator_settings.clone(),
+                    settings.snapshots.clone(),
+                    settings.security.clone(),
+                    tell,
+                )?;
+                driver.serve_with(Arc::clone(&host), address.clone());
+                host.engine.keep_ledger(Arc::clone(&driver) as Arc<_>);
+                Some(driver)
+            }
+        };
+        let server = Self {
+            address,
+            host,
+            driver,
+            ending: Arc::default(),
+            settings: Arc::new(settings),
+            traffic: Arc::default(),
+        };
+        server.listen(listener);
+        server.belong();
+        Ok(server)
+    }
+
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Waits until the run is over, or for so long; none: it is not.
+    pub fn wait(&self, limit: Duration) -> Option<Outcome> {
+        if let Some(driver) = &self.driver
+            && let Some(outcome) = driver.outcome()
+        {
+            self.ending.end(outcome);
+        }
+        let outcome = lock(&self.ending.outcome);
+        if outcome.is_some() {
+            return outcome.clone();
+        }
+        let waited = self.ending.changed.wait_timeout(outcome, limit);
+        waited.unwrap_or_else(PoisonError::into_inner).0.clone()
+    }
+
+    /// Ends all connections.
+    pub fn stop(&self) {
+        self.ending.stop.store(true, Ordering::Relaxed);
+        // Wakes the listener, which then sees that it is over.
+        let _ = std::net::TcpStream::connect(&self.address);
+    }
+
+    fn connections(&self) -> Connections {
+        Connections {
+            host: Arc::clone(&self.host),
+            driver: self.driver.clone(),
+            ending: Arc::clone(&self.ending),
+            settings: Arc::clone(&self.settings),
+            traffic: Arc::clone(&self.traffic),
+        }
+    }
+
+    fn listen(&self, listener: Listener) {
+        let connections = self.connections();
+        spawn("listen", move || {
+            loop {
+                let accepted = listener.accept();
+                if connections.ending.stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                match accepted {
+                    Ok(acceptance) => {
+                        let connections = connections.clone();
+                        spawn("connection", move || connections.serve(acceptance));
+                    }
+                    // Out of file descriptors, for one: others may close theirs.
+                    Err(_) => std::thread::sleep(Duration::from_millis(50)),
+                }
+            }
+        });
+    }
+
+    /// Registers with the coordinator, and is heard of from then on.
+    fn belong(&self) {
+        let connections = self.connections();
+        let address = self.address.clone();
+        spawn("heartbeat", move || connections.belong(&address));
+    }
+}
+
+#[derive(Clone)]
+struct Connections {
+    host: Arc<Host>,
+    driver: Option<Arc<Driver>>,
+    ending: Arc<Ending>,
+    settings: Arc<ServerSettings>,
+    traffic: Arc<Traffic>,
+}
+
+impl Connections {
+    fn hello(&self) -> Hello {
+        Hello {
+            role: Role::Pserver,
+            name: "pserver".to_owned(),
+            features: std::collections::BTreeSet::new(),
+        }
+    }
+
+    fn serve(&self, acceptance: Acceptance) {
+        let stop = Arc::clone(&self.ending.stop);
+        let traffic = Arc::clone(&self.traffic);
+        // Whoever cannot say hello has been told, and is not one of ours.
+        let Ok(mut connection) = acceptance.welcome(&self.hello(), &self.settings.security, traffic, stop)
+        else {
+            return;
+        };
+        let number = self.driver.as_ref().map(|driver| driver.connect());
+        let (mut frame, mut reply) = (Frame::default(), Frame::default());
+        while self
+            .answer(&mut connection, &mut frame, &mut reply, number)
+            .is_ok()
+        {}
+        if let (Some(driver), Some(number)) = (&self.driver, number) {
+            driver.close(number);
+        }
+    }
+
+    fn answer(
+        &self,
+        connection: &mut Connection,
+        frame: &mut Frame,
+        reply: &mut Frame,
+        number: Option<u64>,
+    ) -> Result<(), Error> {
+        let header = connection.receive(frame, Deadline::after(IDLE))?;
+        let within = Deadline::after(ANSWER);
+        let engine = &self.host.engine;
+        let outcome = match header.kind {
+            Kind::Step => engine.step(frame.payload(), reply).map(kind_of),
+            Kind::Commit => engine.commit(frame.payload(), reply).map(kind_of),
+            Kind::Control => self.control(connection, frame.payload(), reply, number),
+            kind @ (Kind::Hello | Kind::Held | Kind::Rows | Kind::Waiting | Kind::Refused) => {
+                Err(Error::protocol(format!("{kind:?} is not for a server")))
+            }
+        };
+        match outcome {
+            Ok(kind) => connection.send(reply, kind, header.request, within)?,
+            Err(error) => connection.refuse(error.code(), &error.to_string(), header.request, within)?,
+        }
+        Ok(())
+    }
+
+    fn control(
+        &self,
+        connection: &Connection,
+        payload: &[u8],
+        reply: &mut Frame,
+        number: Option<u64>,
+    ) -> Result<Kind, Error> {
+        let bytes = match connection.json(payload)? {
+            Envelope::Request(request) => {
+                let (Some(driver), Some(number)) = (&self.driver, number) else {
+                    return Err(Error::NotReady {
+                        reason: "the coordinator is not here: it is in the first pserver".to_owned(),
+                    });
+                };
+                let answer = driver.ask(number, request).ok_or_else(|| Error::NotReady {
+                    reason: "the coordinator does not answer".to_owned(),
+                })?;
+                serde_json::to_vec(&answer)
+            }
+            Envelope::Command(command) => serde_json::to_vec(&self.obey(command)),
+            Envelope::Metrics => serde_json::to_vec(&self.host.metrics()?),
+        };
+        reply.begin().bytes(&bytes.expect("messages are plain data"));
+        Ok(Kind::Control)
+    }
+
+    fn obey(&self, command: Command) -> Obeyed {
+        let stop = match &command {
+            Command::Stop { exit_code, words } => Some(Outcome {
+                exit_code: *exit_code,
+                words: words.clone(),
+            }),
+            _ => None,
+        };
+        let obeyed = match self.host.obey(command) {
+            Ok(answer) => Obeyed::Answer(answer),
+            Err(error) => Obeyed::Failed(error.to_string()),
+        };
+        if let Some(outcome) = stop {
+            self.ending.end(outcome);
+        }
+        obeyed
+    }
+
+    fn belong(&self, address: &str) {
+        let incarnation = fresh_incarnation();
+        let mut index = self.settings.index;
+        let mut life = incarnation;
+        let mut link = Link::new(self);
+        let mut is_registered = false;
+        while !self.ending.stop.load(Ordering::Relaxed) {
+            let request = match index {
+                Some(index) if is_registered => Request::ServerHeartbeat {
+                    index,
+                    incarnation: life,
+                    statistics: self.statistics(),
+                },
+                index => Request::Register {
+                    index,
+                    address: address.to_owned(),
+                    incarnation: life,
+                },
+            };
+            match link.ask(request) {
+                Some(Reply::Registered { index: given, .. }) => {
+                    index = Some(given);
+                    is_registered = true;
+                }
+                Some(Reply::Refused { reason, may_join }) => {
+                    is_registered = false;
+                    life = fresh_incarnation();
+                    if !may_join {
+                        self.ending.end(Outcome {
+                            exit_code: 1,
+                            words: format!("the coordinator refuses this server: {reason}"),
+                        });
+                        return;
+                    }
+                }
+                Some(Reply::End { summary }) => {
+                    self.ending.end(Outcome {
+                        exit_code: summary.exit_code,
+                        words: summary.words,
+                    });
+                    return;
+                }
+                Some(_) => {}
+                None => is_registered = false,
+            }
+            let outcome = lock(&self.ending.outcome);
+            if outcome.is_some() {
+                return;
+            }
+            drop(self.ending.changed.wait_timeout(outcome, HEARTBEAT));
+        }
+    }
+
+    fn statistics(&self) -> ServerStatistics {
+        self.host.statistics(self.settings.memory_budget)
+    }
+}
+
+/// The way to the coordinator: a connection that is made again when it breaks, or no wire at all.
+struct Link<'a> {
+    connections: &'a Connections,
+    connection: Option<Connection>,
+    number: Option<u64>,
+}
+
+impl<'a> Link<'a> {
+    fn new(connections: &'a Connections) -> Self {
+        Self {
+            connections,
+            connection: None,
+            number: connections.driver.as_ref().map(|driver| driver.connect()),
+        }
+    }
+
+    /// None when the coordinator cannot be reached.
+    fn ask(&mut self, request: Request) -> Option<Reply> {
+        if let (Some(driver), Some(number)) = (&self.connections.driver, self.number) {
+            return driver.ask(number, request);
+        }
+        let settings = &self.connections.settings;
+        let deadline = Deadline::after(ANSWER);
+        if self.connection.is_none() {
+            let address = settings.coordinator.as_ref()?;
+            let hello = self.connections.hello();
+            let within = Deadline::after(Duration::from_secs(5));
+            let opened = Connection::open(address, &hello, &settings.security, within, Arc::default());
+            let mut opened = opened.ok()?;
+            opened.stop_with(Arc::clone(&self.connections.ending.stop));
+            self.connection = Some(opened);
+        }
+        let connection = self.connection.as_mut()?;
+        let envelope = Envelope::Request(request);
+        let mut frame = Frame::default();
+        let reply = connection
+            .send_json(&envelope, Kind::Control, 1, deadline)
+            .and_then(|()| connection.receive_json::<Reply>(&mut frame, Kind::Control, deadline));
+        match reply {
+            Ok((_, reply)) => Some(reply),
+            Err(_) => {
+                self.connection = None;
+                None
+            }
+        }
+    }
+}
+
+fn kind_of(answer: Answer) -> Kind {
+    match answer {
+        Answer::Held => Kind::Held,
+        Answer::Rows => Kind::Rows,
+        Answer::Waiting => Kind::Waiting,
+    }
+}
+
+/// A number that no other life of a server has.
+fn fresh_incarnation() -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one(std::process::id()) | 1
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

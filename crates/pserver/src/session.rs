@@ -1,0 +1,189 @@
+//! What a server remembers of one stream of batches of one trainer.
+
+use std::collections::HashMap;
+
+use clickmill_table::{Located, Lookup};
+use clickmill_wire::step::Keys;
+
+use crate::Error;
+use crate::model::Model;
+use crate::numbers::unpack_signs;
+use crate::push::Held;
+
+/// Batches that a trainer may have read and not pushed: more means that it has lost count.
+const MAX_TICKETS: usize = 1024;
+
+#[derive(Default)]
+pub(crate) struct Session {
+    /// Sequence number of the last push that was applied, or handed to the round.
+    pub applied: u64,
+    has_begun: bool,
+    pub held: Option<HeldStep>,
+    /// The round that the last push went into, where there are rounds.
+    pub round: Option<u64>,
+    /// Rows that were given out, until their gradients come.
+    tickets: HashMap<u64, Vec<Option<Lookup>>>,
+    /// Rows that are to be given out with the next answer.
+    pub reading: Vec<Reading>,
+}
+
+/// The pushes of one step, all or none.
+pub(crate) struct HeldStep {
+    pub sequence: u64,
+    pub pushes: Vec<Held>,
+}
+
+/// Keys of a batch whose rows were asked for.
+pub(crate) struct Reading {
+    pub ticket: u64,
+    pub wants_dense: bool,
+    pub precision: clickmill_wire::Precision,
+    pub feeds: Vec<ReadingFeed>,
+}
+
+pub(crate) enum ReadingFeed {
+    /// Found, for training.
+    Located { table: usize, located: Located },
+    /// To score with.
+    Signs { table: usize, signs: Vec<u64> },
+    /// Whole rows.
+    Full { table: usize, signs: Vec<u64> },
+}
+
+/// Rows of an answer.
+pub(crate) enum AnswerRows {
+    Lookup(Lookup),
+    /// Kept in the session.
+    Kept {
+        ticket: u64,
+        feed: usize,
+    },
+    Full {
+        rows: usize,
+        width: usize,
+        floats: Vec<f32>,
+    },
+}
+
+/// Whether a push is new.
+pub(crate) enum Arrival {
+    New,
+    /// Came before, by a connection that broke: held already, or even applied.
+    Known,
+}
+
+impl Session {
+    /// Checks a push's number against those before; the first one may have any.
+    pub(crate) fn arrive(&mut self, sequence: u64) -> Result<Arrival, Error> {
+        if !self.has_begun {
+            self.has_begun = true;
+            self.applied = sequence.saturating_sub(1);
+        }
+        let is_held = self.held.as_ref().is_some_and(|held| held.sequence == sequence);
+        if is_held || sequence == self.applied {
+            return Ok(Arrival::Known);
+        }
+        if sequence == self.applied + 1 && self.held.is_none() {
+            return Ok(Arrival::New);
+        }
+        Err(Error::protocol(format!(
+            "push {sequence} does not follow push {}",
+            self.held.as_ref().map_or(self.applied, |held| held.sequence)
+        )))
+    }
+
+    pub(crate) fn take(&mut self, ticket: u64, feed: u16) -> Result<Lookup, Error> {
+        let feeds = self.tickets.get_mut(&ticket);
+        let found = feeds.and_then(|feeds| feeds.get_mut(usize::from(feed)).and_then(Option::take));
+        if let Some(lookup) = found {
+            let is_empty = |feeds: &Vec<Option<Lookup>>| feeds.iter().all(Option::is_none);
+            if self.tickets.get(&ticket).is_some_and(is_empty) {
+                self.tickets.remove(&ticket);
+            }
+            return Ok(lookup);
+        }
+        Err(Error::protocol(format!(
+            "gradients for feed {feed} of ticket {ticket}, whose rows were not given, or pushed before"
+        )))
+    }
+
+    /// Begins to read; a request that came before is not located again.
+    pub(crate) fn read(&mut self, keys: &Keys<'_>, model: &mut Model) -> Result<(), Error> {
+        let is_known = self.tickets.contains_key(&keys.ticket)
+            || self.reading.iter().any(|reading| reading.ticket == keys.ticket);
+        if is_known {
+            return Ok(());
+        }
+        if self.tickets.len() >= MAX_TICKETS {
+            return Err(Error::protocol(format!(
+                "{MAX_TICKETS} batches were read and never pushed"
+            )));
+        }
+        let mut feeds = Vec::with_capacity(keys.feeds.len());
+        for feed in &keys.feeds {
+            let (table, signs) = (usize::from(feed.table), unpack_signs(feed.signs));
+            feeds.push(if keys.wants_full_rows {
+                ReadingFeed::Full { table, signs }
+            } else if keys.is_training {
+                let located = model.locate(table, &signs)?;
+                ReadingFeed::Located { table, located }
+            } else {
+                ReadingFeed::Signs { table, signs }
+            });
+        }
+        self.reading.push(Reading {
+            ticket: keys.ticket,
+            wants_dense: keys.wants_dense,
+            precision: keys.precision,
+            feeds,
+        });
+        Ok(())
+    }
+
+    /// Rows as they are now, for the answer; those to be trained stay here under their ticket.
+    pub(crate) fn answer(&mut self, reading: Reading, model: &Model) -> Result<Vec<AnswerRows>, Error> {
+        let mut answer = Vec::with_capacity(reading.feeds.len());
+        let mut kept = Vec::new();
+        for feed in reading.feeds {
+            answer.push(match feed {
+                ReadingFeed::Located { table, located } => {
+                    kept.push(Some(model.fill(table, located)?));
+                    AnswerRows::Kept {
+                        ticket: reading.ticket,
+                        feed: kept.len() - 1,
+                    }
+                }
+                ReadingFeed::Signs { table, signs } => AnswerRows::Lookup(model.read(table, &signs)?),
+                ReadingFeed::Full { table, signs } => {
+                    let (width, floats) = model.read_full(table, &signs)?;
+                    AnswerRows::Full {
+                        rows: signs.len(),
+                        width,
+                        floats,
+                    }
+                }
+            });
+        }
+        if !kept.is_empty() {
+            self.tickets.insert(reading.ticket, kept);
+        }
+        Ok(answer)
+    }
+
+    /// The rows of an answer that was given before and lost on its way.
+    pub(crate) fn answer_again(&self, ticket: u64) -> Option<Vec<AnswerRows>> {
+        let feeds = self.tickets.get(&ticket)?;
+        let kept = (0..feeds.len()).map(|feed| AnswerRows::Kept { ticket, feed });
+        Some(kept.collect())
+    }
+
+    pub(crate) fn kept(&self, ticket: u64, feed: usize) -> Option<&Lookup> {
+        self.tickets.get(&ticket)?.get(feed)?.as_ref()
+    }
+
+    /// Rows are about to change places: what was given out can no longer be pushed to.
+    pub(crate) fn forget_rows(&mut self) {
+        self.tickets.clear();
+        self.reading.clear();
+    }
+}

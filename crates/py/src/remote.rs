@@ -1,0 +1,513 @@
+//! A trainer's side of the wire, as Python sees it: control messages as JSON, steps as arrays.
+
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "arguments from Python arrive by value"
+)]
+
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use clickmill_net::{Hello, Role, Security, Tls, TlsFiles, Token, Traffic};
+use clickmill_remote::{Control, FeedPush, KeysRequest, Partition, Place, PushRequest, Scored, Settings};
+use clickmill_table::Buffers;
+use numpy::{PyArrayMethods, PyReadwriteArray1};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use serde::Deserialize;
+
+use crate::arrays::{Array1, Reads1};
+use crate::batch::Batch;
+use crate::errors;
+use crate::lookup::{Lookup, Source};
+
+/// How to speak to a cluster.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct WireSettings {
+    name: String,
+    role: Role,
+    #[serde(default)]
+    token: Option<String>,
+    #[serde(default)]
+    tls: Option<TlsSettings>,
+    #[serde(default = "default_precision")]
+    precision: clickmill_wire::Precision,
+    deadline_ms: u64,
+    #[serde(default)]
+    retries: u32,
+    #[serde(default = "default_threads")]
+    num_threads: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TlsSettings {
+    certificate: PathBuf,
+    key: PathBuf,
+    authority: PathBuf,
+    server_name: String,
+}
+
+fn default_precision() -> clickmill_wire::Precision {
+    clickmill_wire::Precision::Fp32
+}
+
+fn default_threads() -> usize {
+    1
+}
+
+impl WireSettings {
+    pub(crate) fn read(py: Python<'_>, json: &str) -> PyResult<Self> {
+        serde_json::from_str(json).map_err(|error| errors::config(py, format!("wire settings: {error}")))
+    }
+
+    pub(crate) fn security(&self, py: Python<'_>) -> PyResult<Security> {
+        let token = self.token.as_deref().map(Token::new).transpose();
+        let token = token.map_err(|reason| errors::config(py, reason))?;
+        let tls = self.tls.as_ref().map(|files| {
+            Tls::read(&TlsFiles {
+                certificate: files.certificate.clone(),
+                key: files.key.clone(),
+                authority: files.authority.clone(),
+                server_name: files.server_name.clone(),
+            })
+        });
+        let tls = tls.transpose().map_err(|error| errors::net(py, &error))?;
+        Ok(Security { token, tls })
+    }
+
+    fn settings(&self, py: Python<'_>) -> PyResult<Settings> {
+        Ok(Settings {
+            hello: Hello {
+                role: self.role,
+                name: self.name.clone(),
+                features: std::collections::BTreeSet::new(),
+            },
+            security: self.security(py)?,
+            precision: self.precision,
+            deadline: Duration::from_millis(self.deadline_ms),
+            retries: self.retries,
+            num_threads: self.num_threads,
+        })
+    }
+}
+
+/// A connection for control messages, one at a time; made again when it breaks.
+#[pyclass(frozen, module = "clickmill._core")]
+pub(crate) struct ControlLink {
+    inner: Mutex<Control>,
+}
+
+#[pymethods]
+impl ControlLink {
+    #[new]
+    fn new(py: Python<'_>, settings_json: &str, address: String) -> PyResult<Self> {
+        let settings = WireSettings::read(py, settings_json)?.settings(py)?;
+        Ok(Self {
+            inner: Mutex::new(Control::new(&settings, address)),
+        })
+    }
+
+    /// Sends a request, JSON, and gives its answer.
+    fn ask(&self, py: Python<'_>, request: &str, deadline_ms: u64) -> PyResult<String> {
+        py.detach(|| {
+            let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+            inner.ask(request, Duration::from_millis(deadline_ms))
+        })
+        .map_err(|error| errors::remote(py, &error))
+    }
+}
+
+/// The rows of a batch, to be asked for and later pushed to.
+#[pyclass(frozen, module = "clickmill._core")]
+pub(crate) struct Ticket {
+    number: u64,
+    batch: Arc<clickmill_samples::Batch>,
+    feeds: Vec<TicketFeed>,
+}
+
+struct TicketFeed {
+    group: usize,
+    table: u16,
+    signs: Arc<Vec<u64>>,
+    partition: Arc<Partition>,
+}
+
+/// Gradients of one batch, on their way to the servers; good for one step.
+#[pyclass(frozen, module = "clickmill._core")]
+pub(crate) struct Push {
+    inner: Mutex<Option<PushRequest>>,
+}
+
+#[pymethods]
+impl Push {
+    /// Takes what `lookups` have gathered for `ticket`, and the sum of the dense gradients over `parts`.
+    ///
+    /// `rates` has one learning rate a feed; `scores`, `labels`, `weights` and `groups` are what the metrics
+    /// count, `ledger` is what the ledger is told, JSON.
+    #[new]
+    #[pyo3(signature = (
+        ticket, lookups, rates, scale, parts, dense_rate, samples, ledger,
+        scores, labels, weights = None, groups = None, lane = 0, is_last = false
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "Python passes them by name")]
+    fn new(
+        py: Python<'_>,
+        ticket: &Ticket,
+        lookups: Vec<PyRef<'_, Lookup>>,
+        rates: Vec<f32>,
+        scale: f32,
+        parts: Vec<Vec<Reads1<'_, f32>>>,
+        dense_rate: f32,
+        samples: u32,
+        ledger: &str,
+        scores: Vec<Reads1<'_, f32>>,
+        labels: Reads1<'_, f32>,
+        weights: Option<Reads1<'_, f32>>,
+        groups: Option<Reads1<'_, u64>>,
+        lane: u32,
+        is_last: bool,
+    ) -> PyResult<Self> {
+        if lookups.len() != ticket.feeds.len() || rates.len() != ticket.feeds.len() {
+            return Err(PyValueError::new_err(format!(
+                "{} lookups and {} rates for {} feeds",
+                lookups.len(),
+                rates.len(),
+                ticket.feeds.len()
+            )));
+        }
+        let parts = parts
+            .iter()
+            .map(|part| {
+                let arrays = part.iter().map(|array| Ok(array.as_slice()?));
+                arrays.collect::<PyResult<Vec<&[f32]>>>()
+            })
+            .collect::<PyResult<Vec<_>>>()?;
+        let scored = scored(&scores, Some(&labels), weights.as_ref(), groups.as_ref())?;
+        let lookups: Vec<&clickmill_table::Lookup> = lookups.iter().map(|lookup| &lookup.inner).collect();
+        let inner = py
+            .detach(|| {
+                let feeds = ticket
+                    .feeds
+                    .iter()
+                    .zip((0..).zip(lookups.iter().zip(&rates)))
+                    .map(|(feed, (number, (lookup, &rate)))| {
+                        FeedPush::of_lookup(
+                            lookup,
+                            clickmill_remote::FeedHead {
+                                ticket: ticket.number,
+                                feed: number,
+                                table: feed.table,
+                                rate,
+                                scale,
+                            },
+                            Arc::clone(&feed.partition),
+                        )
+                    })
+                    .collect::<Result<Vec<_>, _>>()?;
+                Ok(PushRequest {
+                    lane,
+                    is_last,
+                    is_difference: false,
+                    samples,
+                    dense_rate,
+                    dense_scale: scale,
+                    dense: Arc::new(flatten(&parts)),
+                    feeds,
+                    ledger: ledger.as_bytes().to_vec(),
+                    scored,
+                })
+            })
+            .map_err(|error| errors::remote(py, &error))?;
+        Ok(Self {
+            inner: Mutex::new(Some(inner)),
+        })
+    }
+
+    /// No gradients: an entry for the ledger, and scores for the metrics where there are some.
+    #[staticmethod]
+    #[pyo3(signature = (ledger, scores = Vec::new(), labels = None, weights = None, groups = None, lane = 0, is_last = false))]
+    #[expect(clippy::too_many_arguments, reason = "Python passes them by name")]
+    fn empty(
+        ledger: &str,
+        scores: Vec<Reads1<'_, f32>>,
+        labels: Option<Reads1<'_, f32>>,
+        weights: Option<Reads1<'_, f32>>,
+        groups: Option<Reads1<'_, u64>>,
+        lane: u32,
+        is_last: bool,
+    ) -> PyResult<Self> {
+        let scored = scored(&scores, labels.as_ref(), weights.as_ref(), groups.as_ref())?;
+        Ok(Self {
+            inner: Mutex::new(Some(PushRequest {
+                lane,
+                is_last,
+                is_difference: false,
+                samples: u32::try_from(scored.scores.len()).unwrap_or(u32::MAX),
+                dense_rate: 0.0,
+                dense_scale: 1.0,
+                dense: Arc::default(),
+                feeds: Vec::new(),
+                ledger: ledger.as_bytes().to_vec(),
+                scored,
+            })),
+        })
+    }
+}
+
+fn scored(
+    scores: &[Reads1<'_, f32>],
+    labels: Option<&Reads1<'_, f32>>,
+    weights: Option<&Reads1<'_, f32>>,
+    groups: Option<&Reads1<'_, u64>>,
+) -> PyResult<Scored> {
+    let parts = scores.iter().map(|part| Ok(part.as_slice()?));
+    let scored = Scored {
+        scores: parts.collect::<PyResult<Vec<_>>>()?.concat(),
+        labels: labels.map_or_else(Vec::new, |labels| labels.as_array().to_vec()),
+        weights: weights.map(|weights| weights.as_array().to_vec()),
+        groups: groups.map(|groups| groups.as_array().to_vec()),
+    };
+    let count = scored.scores.len();
+    let lengths = [
+        scored.labels.len(),
+        scored.weights.as_ref().map_or(count, Vec::len),
+        scored.groups.as_ref().map_or(count, Vec::len),
+    ];
+    if lengths.iter().all(|&length| length == count) {
+        return Ok(scored);
+    }
+    Err(PyValueError::new_err(format!(
+        "{count} scores with {lengths:?} labels, weights and groups"
+    )))
+}
+
+/// The sum over the parts of a batch of all gradients, one behind the other.
+fn flatten(parts: &[Vec<&[f32]>]) -> Vec<f32> {
+    let Some((first, rest)) = parts.split_first() else {
+        return Vec::new();
+    };
+    let mut sum = first.concat();
+    for part in rest {
+        let mut out = sum.as_mut_slice();
+        for array in part {
+            let (own, left) = out.split_at_mut(array.len());
+            for (sum, value) in own.iter_mut().zip(*array) {
+                *sum += value;
+            }
+            out = left;
+        }
+    }
+    sum
+}
+
+/// All servers of a cluster in one epoch.
+#[pyclass(frozen, module = "clickmill._core")]
+pub(crate) struct Session {
+    inner: clickmill_remote::Session,
+    buffers: Buffers,
+    traffic: Arc<Traffic>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlaceSettings {
+    epoch: u64,
+    incarnation: u64,
+    servers: Vec<String>,
+    route: Vec<u16>,
+    num_dense: usize,
+}
+
+#[pymethods]
+impl Session {
+    /// `place_json`: epoch, incarnation, addresses of the servers, route and the size of the dense part.
+    #[new]
+    fn new(py: Python<'_>, settings_json: &str, place_json: &str) -> PyResult<Self> {
+        let settings = WireSettings::read(py, settings_json)?.settings(py)?;
+        let place: PlaceSettings = serde_json::from_str(place_json)
+            .map_err(|error| errors::config(py, format!("place: {error}")))?;
+        let is_complete = place.route.len() == 1 << clickmill_remote::BUCKET_BITS;
+        let num_servers = place.servers.len();
+        if !is_complete
+            || place
+                .route
+                .iter()
+                .any(|&server| usize::from(server) >= num_servers)
+        {
+            return Err(errors::config(
+                py,
+                format!(
+                    "the route names {} buckets on {num_servers} servers",
+                    place.route.len()
+                ),
+            ));
+        }
+        let traffic = Arc::new(Traffic::default());
+        let place = Place {
+            epoch: place.epoch,
+            incarnation: place.incarnation,
+            servers: place.servers,
+            route: place.route,
+            num_dense: place.num_dense,
+        };
+        Ok(Self {
+            inner: clickmill_remote::Session::new(settings, place, &traffic),
+            buffers: Buffers::default(),
+            traffic,
+        })
+    }
+
+    /// Finds out which servers hold the rows of a batch; `feeds` are groups of the batch and table numbers.
+    fn locate(&self, py: Python<'_>, batch: &Batch, feeds: Vec<(usize, u16)>) -> PyResult<Ticket> {
+        let place = self.inner.place();
+        let mut located = Vec::with_capacity(feeds.len());
+        for (group, table) in feeds {
+            let signs = Arc::new(batch.group(group)?.unique.clone());
+            let partition = py.detach(|| Partition::new(&signs, &place.route, place.servers.len()));
+            located.push(TicketFeed {
+                group,
+                table,
+                signs,
+                partition: Arc::new(partition),
+            });
+        }
+        Ok(Ticket {
+            number: self.inner.next_ticket(),
+            batch: Arc::clone(&batch.inner),
+            feeds: located,
+        })
+    }
+
+    /// One frame to every server: pushes, and the keys of `tickets`, whose rows come back as lookups.
+    ///
+    /// The dense part is written to `parameters` where they are given. Gives the updates that the servers have
+    /// applied, the fence that is wanted, and the lookups of each ticket.
+    #[pyo3(signature = (pushes, tickets, train = true, parameters = None))]
+    fn step(
+        &self,
+        py: Python<'_>,
+        pushes: Vec<PyRef<'_, Push>>,
+        tickets: Vec<PyRef<'_, Ticket>>,
+        train: bool,
+        parameters: Option<Vec<Array1<'_, f32>>>,
+    ) -> PyResult<(u64, u64, Vec<Vec<Lookup>>)> {
+        let pushes = pushes
+            .iter()
+            .map(|push| {
+                let mut inner = push.inner.lock().unwrap_or_else(PoisonError::into_inner);
+                inner
+                    .take()
+                    .ok_or_else(|| PyValueError::new_err("a push is good for one step"))
+            })
+            .collect::<PyResult<Vec<_>>>()?;
+        let wants_dense = parameters.is_some();
+        let keys = tickets
+            .iter()
+            .map(|ticket| ticket.keys(train, wants_dense))
+            .collect();
+        let mut parameters = parameters.unwrap_or_default();
+        let mut arrays = parameters
+            .iter_mut()
+            .map(|array| Ok(array.try_readwrite()?))
+            .collect::<PyResult<Vec<PyReadwriteArray1<'_, f32>>>>()?;
+        let mut out = arrays
+            .iter_mut()
+            .map(|array| Ok(array.as_slice_mut()?))
+            .collect::<PyResult<Vec<&mut [f32]>>>()?;
+        let expected = self.inner.place().num_dense;
+        let found: usize = out.iter().map(|array| array.len()).sum();
+        if wants_dense && found != expected {
+            return Err(PyValueError::new_err(format!(
+                "parameters of {found} numbers, the servers hold {expected}"
+            )));
+        }
+        let answer = py
+            .detach(|| {
+                let answer = self.inner.step(pushes, keys)?;
+                spread(&answer.dense, &mut out);
+                Ok(answer)
+            })
+            .map_err(|error| errors::remote(py, &error))?;
+        let mut rows = answer.rows.into_iter();
+        let mut lookups = Vec::with_capacity(tickets.len());
+        for ticket in &tickets {
+            let of_ticket = ticket.feeds.iter().zip(rows.by_ref());
+            let of_ticket = of_ticket.map(|(feed, rows)| self.lookup(py, ticket, feed, rows));
+            lookups.push(of_ticket.collect::<PyResult<Vec<_>>>()?);
+        }
+        Ok((answer.step, answer.fence, lookups))
+    }
+
+    /// Bytes sent and received, and frames sent.
+    fn traffic(&self) -> (u64, u64, u64) {
+        let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let traffic = &self.traffic;
+        (
+            read(&traffic.sent),
+            read(&traffic.received),
+            read(&traffic.frames_sent),
+        )
+    }
+}
+
+impl Session {
+    fn lookup(
+        &self,
+        py: Python<'_>,
+        ticket: &Ticket,
+        feed: &TicketFeed,
+        rows: clickmill_remote::FeedRows,
+    ) -> PyResult<Lookup> {
+        let inner = clickmill_table::Lookup::from_values(rows.width, rows.values, &self.buffers)
+            .map_err(|error| errors::table(py, &error))?;
+        Ok(Lookup {
+            inner,
+            source: Some(Source {
+                batch: Arc::clone(&ticket.batch),
+                group: feed.group,
+            }),
+        })
+    }
+}
+
+impl Ticket {
+    fn keys(&self, is_training: bool, wants_dense: bool) -> KeysRequest {
+        KeysRequest {
+            ticket: self.number,
+            wants_dense,
+            is_training,
+            wants_full_rows: false,
+            feeds: self
+                .feeds
+                .iter()
+                .map(|feed| (feed.table, Arc::clone(&feed.signs), Arc::clone(&feed.partition)))
+                .collect(),
+        }
+    }
+}
+
+/// Slices of the dense part, one behind the other, to the parameters.
+fn spread(slices: &[Vec<f32>], parameters: &mut [&mut [f32]]) {
+    let mut numbers = slices.iter().flat_map(|slice| slice.iter().copied());
+    if let [slice] = slices {
+        let mut left = slice.as_slice();
+        for parameter in parameters {
+            let (own, rest) = left.split_at(parameter.len());
+            parameter.copy_from_slice(own);
+            left = rest;
+        }
+        return;
+    }
+    if slices.is_empty() {
+        return;
+    }
+    for parameter in parameters {
+        for (own, number) in parameter.iter_mut().zip(&mut numbers) {
+            *own = number;
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! A trainer's side of the wire: rows and gradients split over servers.
+//!
+//! A [`Session`] sends one frame to every server for each step and waits for all. What is sent twice because
+//! a connection broke is applied once: pushes are numbered.
+
+mod control;
+mod error;
+mod link;
+pub mod numbers;
+mod partition;
+mod pool;
+mod session;
+mod step;
+
+pub use control::Control;
+pub use error::Error;
+pub use partition::Partition;
+pub use session::{Place, Session, Settings};
+pub use step::{Answer, FeedHead, FeedPush, FeedRows, KeysRequest, PushRequest, Scored};
+
+pub use clickmill_wire::BUCKET_BITS;

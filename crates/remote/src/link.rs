@@ -1,0 +1,104 @@
+//! One server: a connection that is made again when it breaks, and requests that may be sent twice.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use clickmill_net::{Connection, Deadline, Hello, Security, Traffic};
+use clickmill_wire::{Frame, Header, Kind};
+
+use crate::Error;
+
+/// Longest pause before a broken connection is made again.
+const MAX_PAUSE: Duration = Duration::from_millis(500);
+
+pub(crate) struct Link {
+    pub address: String,
+    pub name: String,
+    hello: Hello,
+    security: Security,
+    traffic: Arc<Traffic>,
+    connection: Option<Connection>,
+    next_request: u64,
+    pub retries: u32,
+}
+
+impl Link {
+    pub(crate) fn new(
+        name: String,
+        address: String,
+        hello: Hello,
+        security: Security,
+        traffic: Arc<Traffic>,
+        retries: u32,
+    ) -> Self {
+        Self {
+            address,
+            name,
+            hello,
+            security,
+            traffic,
+            connection: None,
+            next_request: 1,
+            retries,
+        }
+    }
+
+    /// Sends a frame and waits for its answer; on a broken connection the same frame goes out again.
+    pub(crate) fn ask(
+        &mut self,
+        frame: &mut Frame,
+        kind: Kind,
+        answer: &mut Frame,
+        deadline: Deadline,
+    ) -> Result<Header, Error> {
+        let mut pause = Duration::from_millis(10);
+        let mut left = self.retries;
+        loop {
+            match self.try_ask(frame, kind, answer, deadline) {
+                Err(error) if error.is_retryable() && left > 0 && deadline.left().is_some() => {
+                    self.connection = None;
+                    left -= 1;
+                    std::thread::sleep(pause.min(deadline.left().unwrap_or_default()));
+                    pause = (pause * 4).min(MAX_PAUSE);
+                }
+                Err(error) => {
+                    // Whatever comes on it later is not the answer to what is asked next.
+                    self.connection = None;
+                    return Err(error.into());
+                }
+                Ok(header) => return Ok(header),
+            }
+        }
+    }
+
+    fn try_ask(
+        &mut self,
+        frame: &mut Frame,
+        kind: Kind,
+        answer: &mut Frame,
+        deadline: Deadline,
+    ) -> Result<Header, clickmill_net::Error> {
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            empty => {
+                let traffic = Arc::clone(&self.traffic);
+                let mut opened =
+                    Connection::open(&self.address, &self.hello, &self.security, deadline, traffic)?;
+                opened.rename(format!("{} ({})", self.name, self.address));
+                empty.insert(opened)
+            }
+        };
+        let request = self.next_request;
+        self.next_request += 1;
+        connection.send(frame, kind, request, deadline)?;
+        loop {
+            let header = connection.receive(answer, deadline)?;
+            if header.kind == Kind::Refused {
+                return Err(connection.unexpected(header.kind, answer));
+            }
+            if header.request == request {
+                return Ok(header);
+            }
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Packed numbers to floats and back.
+
+use clickmill_table::bf16::{from_bf16, to_bf16};
+use clickmill_wire::Precision;
+
+pub fn unpack(bytes: &[u8], precision: Precision) -> Vec<f32> {
+    let mut out = vec![0.0; bytes.len() / precision.bytes()];
+    unpack_to(bytes, precision, &mut out);
+    out
+}
+
+/// `out` has as many numbers as `bytes` holds.
+pub fn unpack_to(bytes: &[u8], precision: Precision, out: &mut [f32]) {
+    match precision {
+        Precision::Bf16 => from_bf16(bytes, out),
+        Precision::Fp32 => {
+            for (number, bytes) in out.iter_mut().zip(bytes.as_chunks::<4>().0) {
+                *number = f32::from_le_bytes(*bytes);
+            }
+        }
+    }
+}
+
+/// `out` has room for exactly `numbers`.
+pub fn pack_to(numbers: &[f32], precision: Precision, out: &mut [u8]) {
+    match precision {
+        Precision::Bf16 => to_bf16(numbers, out),
+        Precision::Fp32 => {
+            for (bytes, number) in out.as_chunks_mut::<4>().0.iter_mut().zip(numbers) {
+                *bytes = number.to_le_bytes();
+            }
+        }
+    }
+}
+
+pub fn unpack_signs(bytes: &[u8]) -> Vec<u64> {
+    bytes
+        .as_chunks::<8>()
+        .0
+        .iter()
+        .map(|bytes| u64::from_le_bytes(*bytes))
+        .collect()
+}

@@ -1,0 +1,240 @@
+//! Steps to all servers of one epoch.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use clickmill_net::{Deadline, Hello, Security, Traffic};
+use clickmill_wire::rows::Rows;
+use clickmill_wire::step::Origin;
+use clickmill_wire::{Frame, Kind, Precision};
+
+use crate::Error;
+use crate::link::Link;
+use crate::numbers::unpack;
+use crate::pool::Pool;
+use crate::step::{Answer, FeedRows, KeysRequest, PushRequest, Shape, encode, scatter};
+
+/// What does not change while a trainer lives.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub hello: Hello,
+    pub security: Security,
+    pub precision: Precision,
+    /// How long to wait for an answer.
+    pub deadline: Duration,
+    pub retries: u32,
+    /// Threads that talk to servers at the same time.
+    pub num_threads: usize,
+}
+
+/// Where everything is in one epoch.
+#[derive(Clone, Debug)]
+pub struct Place {
+    pub epoch: u64,
+    pub incarnation: u64,
+    /// Address by server index.
+    pub servers: Vec<String>,
+    /// Server index by bucket.
+    pub route: Vec<u16>,
+    /// Numbers of the dense part in all.
+    pub num_dense: usize,
+}
+
+pub struct Session {
+    settings: Settings,
+    place: Place,
+    /// Where each server's slice of the dense part begins, and the end.
+    bounds: Vec<usize>,
+    links: Vec<Arc<Mutex<Channel>>>,
+    pool: Pool,
+    next_sequence: AtomicU64,
+    next_ticket: AtomicU64,
+}
+
+struct Channel {
+    link: Link,
+    frame: Frame,
+    answer: Frame,
+}
+
+impl Session {
+    pub fn new(settings: Settings, place: Place, traffic: &Arc<Traffic>) -> Self {
+        let links: Vec<_> = place
+            .servers
+            .iter()
+            .enumerate()
+            .map(|(index, address)| {
+                let link = Link::new(
+                    format!("pserver {index}"),
+                    address.clone(),
+                    settings.hello.clone(),
+                    settings.security.clone(),
+                    Arc::clone(traffic),
+                    settings.retries,
+                );
+                Arc::new(Mutex::new(Channel {
+                    link,
+                    frame: Frame::default(),
+                    answer: Frame::default(),
+                }))
+            })
+            .collect();
+        // The caller's thread talks to one of them.
+        let num_threads = settings.num_threads.min(links.len()).saturating_sub(1);
+        // With a pool of one thread the caller still needs somebody to hand the others to.
+        let pool = Pool::new(if links.len() > 1 { num_threads.max(1) } else { 0 });
+        Self {
+            bounds: clickmill_wire::dense_bounds(place.num_dense, place.servers.len()),
+            settings,
+            place,
+            links,
+            pool,
+            next_sequence: AtomicU64::new(1),
+            next_ticket: AtomicU64::new(1),
+        }
+    }
+
+    pub fn place(&self) -> &Place {
+        &self.place
+    }
+
+    pub fn next_ticket(&self) -> u64 {
+        self.next_ticket.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Sends pushes and keys to all servers and waits for their answers.
+    pub fn step(&self, pushes: Vec<PushRequest>, keys: Vec<KeysRequest>) -> Result<Answer, Error> {
+        let has_push = !pushes.is_empty();
+        let is_alone = self.links.len() == 1;
+        let origin = Origin {
+            epoch: self.place.epoch,
+            incarnation: self.place.incarnation,
+            sequence: if has_push {
+                self.next_sequence.fetch_add(1, Ordering::Relaxed)
+            } else {
+                0
+            },
+        };
+        let deadline = Deadline::after(self.settings.deadline);
+        let work = Arc::new((pushes, keys));
+        let precision = self.settings.precision;
+        let bounds = Arc::new(self.bounds.clone());
+        self.on_all(|server, channel| {
+            let (work, bounds) = (Arc::clone(&work), Arc::clone(&bounds));
+            move || {
+                let mut channel = lock(&channel);
+                let Channel { link, frame, answer } = &mut *channel;
+                let (pushes, keys) = &*work;
+                let shape = Shape {
+                    server,
+                    is_alone,
+                    precision,
+                    bounds: &bounds,
+                };
+                encode(frame, &shape, &origin, pushes, keys);
+                let kind = link.ask(frame, Kind::Step, answer, deadline)?.kind;
+                let expected = if has_push && !is_alone {
+                    Kind::Held
+                } else {
+                    Kind::Rows
+                };
+                if kind == Kind::Waiting && is_alone {
+                    return commit(&mut channel, &origin, deadline);
+                }
+                check(kind, expected, &link.name)
+            }
+        })?;
+        if has_push && !is_alone {
+            self.on_all(|_, channel| move || commit(&mut lock(&channel), &origin, deadline))?;
+        }
+        self.read(&work.1)
+    }
+
+    fn on_all<W>(&self, work: impl Fn(usize, Arc<Mutex<Channel>>) -> W) -> Result<(), Error>
+    where
+        W: FnOnce() -> Result<(), Error> + Send + 'static,
+    {
+        let works = self
+            .links
+            .iter()
+            .enumerate()
+            .map(|(server, channel)| work(server, Arc::clone(channel)))
+            .collect();
+        self.pool.run(works).into_iter().collect()
+    }
+
+    fn read(&self, keys: &[KeysRequest]) -> Result<Answer, Error> {
+        let num_feeds = keys.iter().map(|keys| keys.feeds.len()).sum();
+        let mut rows: Vec<FeedRows> = std::iter::repeat_with(FeedRows::default)
+            .take(num_feeds)
+            .collect();
+        let mut dense = Vec::new();
+        let (mut step, mut fence) = (0, 0);
+        for (server, channel) in self.links.iter().enumerate() {
+            let channel = lock(channel);
+            let name = &channel.link.name;
+            let answer = Rows::decode(channel.answer.payload()).map_err(|source| Error::Wire {
+                server: name.clone(),
+                source,
+            })?;
+            if server == 0 {
+                (step, fence) = (answer.head.step, answer.head.fence);
+            }
+            scatter(&answer, server, name, keys, &mut rows)?;
+            if let Some(numbers) = answer.dense {
+                let expected = self.bounds[server + 1] - self.bounds[server];
+                let numbers = unpack(numbers, answer.head.precision);
+                if numbers.len() != expected {
+                    return Err(Error::Answer {
+                        server: name.clone(),
+                        reason: format!("{} dense numbers, not {expected}", numbers.len()),
+                    });
+                }
+                dense.push(numbers);
+            }
+        }
+        Ok(Answer {
+            step,
+            fence,
+            rows,
+            dense,
+        })
+    }
+}
+
+/// Says that all servers hold the push, and waits until it is applied.
+fn commit(channel: &mut Channel, origin: &Origin, deadline: Deadline) -> Result<(), Error> {
+    let Channel { link, frame, answer } = channel;
+    loop {
+        origin.encode(&mut frame.begin());
+        match link.ask(frame, Kind::Commit, answer, deadline)?.kind {
+            Kind::Waiting if deadline.left().is_some() => {}
+            Kind::Waiting => {
+                return Err(Error::Waiting {
+                    server: link.name.clone(),
+                    seconds: deadline.waited().as_secs_f64(),
+                    waiting: String::from_utf8_lossy(answer.payload()).into_owned(),
+                });
+            }
+            Kind::Rows => return Ok(()),
+            kind @ (Kind::Hello | Kind::Control | Kind::Step | Kind::Commit | Kind::Held | Kind::Refused) => {
+                return check(kind, Kind::Rows, &link.name);
+            }
+        }
+    }
+}
+
+fn check(found: Kind, expected: Kind, server: &str) -> Result<(), Error> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(Error::Answer {
+        server: server.to_owned(),
+        reason: format!("{found:?} is no answer where {expected:?} is due"),
+    })
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

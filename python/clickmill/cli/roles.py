@@ -1,0 +1,171 @@
+"""`clickmill pserver` and `clickmill trainer`: the processes of a cluster, each started by itself."""
+
+from __future__ import annotations
+
+import json as json_module
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clickmill.cli.extras import require
+from clickmill.cli.options import ConfigSource, Json, Overrides
+from clickmill.cli.output import print_json, print_text
+from clickmill.cli.runs import print_summary
+from clickmill.errors import ConfigError
+
+TokenFile = Annotated[
+    str, typer.Option("--token-file", metavar="FILE", help="File with the secret of the cluster.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands to the tree."""
+    for command in (pserver, trainer):
+        app.command()(command)
+
+
+def pserver(
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes a free one.")] = 0,
+    announce: Annotated[
+        str, typer.Option("--announce", metavar="HOST:PORT", help="Where others find it, if not there.")
+    ] = "",
+    index: Annotated[
+        int | None, typer.Option("--index", help="Which of the servers this is; else one that is missing.")
+    ] = None,
+    pservers: Annotated[
+        int, typer.Option("--pservers", help="How many servers there are; for the first one.")
+    ] = 1,
+    coordinator: Annotated[
+        str,
+        typer.Option(
+            "--coordinator", metavar="HOST:PORT", help="The first server, for all others; it has none."
+        ),
+    ] = "",
+    snapshots: Annotated[
+        Path, typer.Option("--snapshots", help="Folder of the snapshots; the same for all servers.")
+    ] = Path("snapshots"),
+    memory_budget: Annotated[
+        str, typer.Option("--memory-budget", metavar="SIZE", help="Memory for rows: 8GB, 500MB.")
+    ] = "",
+    dead_after: Annotated[
+        float, typer.Option("--dead-after", metavar="SECONDS", help="Silence after which a member is dead.")
+    ] = 30.0,
+    wait_for_members: Annotated[
+        float,
+        typer.Option("--wait-for-members", metavar="SECONDS", help="How long to wait for those missing."),
+    ] = 600.0,
+    token_file: TokenFile = "",
+    tls_certificate: Annotated[
+        str, typer.Option("--tls-certificate", metavar="FILE", help="PEM file with the certificate.")
+    ] = "",
+    tls_key: Annotated[str, typer.Option("--tls-key", metavar="FILE", help="PEM file with its key.")] = "",
+    tls_authority: Annotated[
+        str, typer.Option("--tls-authority", metavar="FILE", help="PEM file of who signs certificates.")
+    ] = "",
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Listen beyond this machine without a token.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Hold parameters for trainers; the first server also coordinates. Ends when the run is over.
+
+    \b
+    Example:
+      clickmill pserver --port 30240 --pservers 2
+      clickmill pserver --coordinator 127.0.0.1:30240 --index 1
+    """
+    ps = import_module("clickmill.ps.pserver")
+    wire = import_module("clickmill.ps.wire")
+    tls = None
+    if tls_certificate or tls_key or tls_authority:
+        if not (tls_certificate and tls_key and tls_authority):
+            raise ConfigError("TLS needs all of --tls-certificate, --tls-key and --tls-authority")
+        tls = {
+            "certificate": tls_certificate,
+            "key": tls_key,
+            "authority": tls_authority,
+            "server_name": "clickmill",
+        }
+    options = ps.PserverOptions(
+        host=host,
+        port=port,
+        announced=announce or None,
+        index=index,
+        pservers=pservers,
+        coordinator=coordinator or None,
+        snapshots=snapshots,
+        token=wire.read_token(token_file),
+        tls=tls,
+        is_insecure=insecure,
+        memory_budget=parse_size(memory_budget),
+        dead_after_s=dead_after,
+        wait_for_members_s=wait_for_members,
+    )
+
+    def listening(address: str) -> None:
+        line = {"role": "pserver", "index": 0 if options.coordinator is None else index, "address": address}
+        sys.stdout.write(json_module.dumps(line) + "\n")
+        sys.stdout.flush()
+
+    words = ps.serve(options, listening)
+    if not json:
+        print_text(words)
+
+
+def trainer(
+    model: ConfigSource,
+    coordinator: Annotated[
+        str, typer.Option("--coordinator", metavar="HOST:PORT", help="Address of the first server.")
+    ],
+    overrides: Overrides = None,
+    name: Annotated[str, typer.Option("--name", help="What logs call it.")] = "trainer",
+    token_file: TokenFile = "",
+    json: Json = False,
+) -> None:
+    """Train what the coordinator of a cluster gives out, until the run is over.
+
+    \b
+    Example:
+      clickmill trainer -m config.yaml --coordinator 127.0.0.1:30240
+    """
+    from clickmill.config import load_config
+    from clickmill.ps.wire import read_token
+
+    require("torch", purpose="training")
+    config = load_config(model, overrides=overrides or ())
+    runner = config.runners()[0]
+    phase = config.phases_of(runner)[0]
+    cluster = import_module("clickmill.train.cluster.trainer")
+    summary = cluster.ClusterTrainer(
+        config,
+        runner,
+        phase,
+        coordinator=coordinator,
+        name=name,
+        token=read_token(token_file or runner.cluster.token_file),
+    ).run()
+    if json:
+        print_json(summary)
+    else:
+        print_summary(summary)
+
+
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+
+
+def parse_size(text: str) -> int | None:
+    """`8GB`, `500MB` or bytes; None where nothing is said."""
+    if not text:
+        return None
+    digits = text.upper().removesuffix("IB").removesuffix("B")
+    unit = digits[-1:] if digits[-1:].isalpha() else ""
+    base = 1024 / 1000 if text.upper().endswith("IB") else 1.0
+    try:
+        power = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}[unit]
+        return round(float(digits.removesuffix(unit)) * _UNITS[unit] * base**power)
+    except (KeyError, ValueError) as error:
+        raise ConfigError(f"`{text}` is no size; write `8GB`, `500MB` or a number of bytes") from error

@@ -1,0 +1,87 @@
+"""A parameter server as a process: listens, tells what happens, and ends when the run is over."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clickmill import _core
+from clickmill.errors import ClickmillError
+from clickmill.ps.wire import wire_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+logger = logging.getLogger("clickmill.ps")
+
+_LOOK_S = 0.2
+
+
+@dataclass(frozen=True)
+class PserverOptions:
+    """Where a server listens and what it belongs to."""
+
+    host: str
+    port: int
+    announced: str | None
+    index: int | None
+    pservers: int
+    coordinator: str | None
+    """None: this server is the first, and the coordinator is in it."""
+    snapshots: Path
+    token: str | None
+    tls: dict[str, str] | None
+    is_insecure: bool
+    memory_budget: int | None
+    dead_after_s: float
+    wait_for_members_s: float
+
+
+def serve(options: PserverOptions, listening: Callable[[str], None]) -> str:
+    """Serve until the run is over; the coordinator's last words. ClickmillError where it ended badly."""
+    server = _core.Pserver(json.dumps(_settings(options)))
+    listening(server.address)
+    try:
+        while True:
+            outcome = server.wait(_LOOK_S)
+            for text in server.happenings():
+                _tell(json.loads(text))
+            if outcome is not None:
+                break
+    finally:
+        server.stop()
+    exit_code, words = outcome
+    if exit_code != 0:
+        raise ClickmillError(words)
+    return words
+
+
+def _settings(options: PserverOptions) -> dict[str, Any]:
+    wire = wire_settings("pserver", "pserver", token=options.token)
+    wire["tls"] = options.tls
+    return {
+        "address": f"{options.host}:{options.port}",
+        "announced": options.announced,
+        "is_insecure": options.is_insecure,
+        "index": 0 if options.coordinator is None else options.index,
+        "coordinator": options.coordinator,
+        "snapshots": str(options.snapshots),
+        "memory_budget": options.memory_budget,
+        "servers": options.pservers,
+        "dead_after_s": options.dead_after_s,
+        # A process that is started again at once should find its place waiting for it.
+        "closed_after_s": min(2.0, options.dead_after_s),
+        "wait_for_members_s": options.wait_for_members_s,
+        "gather_s": 10.0,
+        "wire": wire,
+    }
+
+
+def _tell(event: dict[str, Any]) -> None:
+    kind = event.pop("kind")
+    words = " ".join(f"{key}={value}" for key, value in event.items())
+    is_bad = kind.endswith(("_lost", "_failed", "_gone"))
+    logger.log(logging.WARNING if is_bad else logging.INFO, "coordinator.%s %s", kind, words)

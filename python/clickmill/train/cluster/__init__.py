@@ -1,0 +1,1 @@
+"""Training with parameter servers: the job, a trainer's work, and its duties."""

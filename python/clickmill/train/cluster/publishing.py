@@ -1,0 +1,156 @@
+"""Checkpoints of a cluster: made from a snapshot, in the form that every other command reads."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clickmill.train.checkpoint import VERSION, Manifest, write_checkpoint
+from clickmill.train.cluster.duties import load_table
+from clickmill.train.measures import training_metrics
+from clickmill.train.saving import encode_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from clickmill.train.archive import Archive
+    from clickmill.train.assembly import Parts
+    from clickmill.train.checkpoint import Checkpoint
+    from clickmill.train.replica import Replicas
+
+    Array = NDArray[np.float32]
+    Message = dict[str, Any]
+    Writer = Callable[[Path], Mapping[str, str]]
+
+
+class Publisher:
+    """Turns snapshots into checkpoints."""
+
+    def __init__(
+        self,
+        *,
+        parts: Parts,
+        replicas: Replicas,
+        archive: Archive,
+        settings: Mapping[str, Any],
+        snapshots: Path,
+        pass_style: str,
+    ) -> None:
+        self._parts = parts
+        self._replicas = replicas
+        self._archive = archive
+        self._settings = settings
+        self._snapshots = snapshots
+        self._pass_style = pass_style
+
+    def publish(
+        self,
+        pass_number: int,
+        snapshot: Message,
+        schedule: str | None,
+        metrics: Mapping[str, float],
+        *,
+        has_stopped: bool,
+    ) -> Checkpoint:
+        """Write the checkpoint of a pass that has ended."""
+        dense, states, numbers = self._read_dense(snapshot)
+        self._spread(dense)
+        name = f"pass-{pass_number:05d}" if self._pass_style == "pass" else f"{pass_number}"
+        folder = self._archive.pass_folder / name
+        manifest = Manifest(
+            version=VERSION,
+            run=self._archive.run_id,
+            pass_number=pass_number + 1,
+            batch=0,
+            step=numbers["step"],
+            is_pass_end=True,
+            model=self._parts.model_spec,
+            hyper=self._parts.hyper,
+            tables=list(self._parts.tables),
+            base=None,
+            metrics={key: value if math.isfinite(value) else None for key, value in metrics.items()},
+        )
+        state = json.loads(schedule) if schedule else {"schedule": {}, "stopping": None}
+        trainer = {
+            "place": {
+                "pass_number": pass_number + 1,
+                "batch": 0,
+                "step": numbers["step"],
+                "samples": 0,
+                "position": None,
+            },
+            "has_stopped": has_stopped,
+            "files": [],
+            "metrics": encode_metrics(training_metrics(self._parts.model)),
+            "schedule": state["schedule"],
+            "stopping": state["stopping"],
+            "journal_bytes": 0,
+        }
+        texts = {
+            "schema.json": self._parts.schema.to_json(),
+            "settings.json": json.dumps(self._settings, indent=1, ensure_ascii=False),
+            "trainer.json": json.dumps(trainer, indent=1),
+        }
+        if self._parts.model_source is not None:
+            texts["model.py"] = self._parts.model_source
+        writers: dict[str, Writer] = {
+            "dense.safetensors": self._write_dense,
+            "optimizer.safetensors": lambda path: self._write_optimizer(path, states, numbers),
+        }
+        for number, table in enumerate(self._parts.tables):
+            writers[f"tables/{table}.rows"] = self._table_writer(snapshot, number, table)
+        return write_checkpoint(folder, manifest, texts=texts, writers=writers)
+
+    def _read_dense(self, snapshot: Message) -> tuple[Array, list[Array], dict[str, int]]:
+        """All dense parameters, the optimizer's states, and the steps, of all servers' slices."""
+        from safetensors import safe_open  # noqa: PLC0415 - only where dense parameters are read
+
+        files = [file for file in snapshot["layers"][-1]["files"] if file["name"].endswith(".safetensors")]
+        values: list[Array] = []
+        states: list[list[Array]] = []
+        numbers: dict[str, int] = {}
+        for file in sorted(files, key=lambda each: int(each["server"])):
+            with safe_open(self._snapshots / file["name"], framework="numpy") as opened:
+                numbers = {key: int(value) for key, value in opened.metadata().items()}
+                values.append(opened.get_tensor("values"))
+                states.append([opened.get_tensor(f"state.{index}") for index in range(numbers["states"])])
+        joined = [np.concatenate(parts) for parts in zip(*states, strict=True)]
+        return np.concatenate(values), joined, numbers
+
+    def _spread(self, dense: Array) -> None:
+        begin = 0
+        for array in self._replicas.arrays:
+            array[:] = dense[begin : begin + array.size]
+            begin += array.size
+
+    def _write_dense(self, path: Path) -> dict[str, str]:
+        from safetensors.torch import save  # noqa: PLC0415
+
+        state = self._replicas.model.state_dict()
+        path.write_bytes(save({name: tensor.contiguous().clone() for name, tensor in state.items()}))
+        return {}
+
+    def _write_optimizer(self, path: Path, states: list[Array], numbers: dict[str, int]) -> dict[str, str]:
+        from safetensors.numpy import save  # noqa: PLC0415
+
+        arrays = []
+        begin = 0
+        for parameter in self._replicas.arrays:
+            arrays += [state[begin : begin + parameter.size].copy() for state in states]
+            begin += parameter.size
+        names = {f"{index:05d}": array for index, array in enumerate(arrays)}
+        path.write_bytes(save(names, metadata={"step": str(numbers["optimizer_step"])}))
+        return {}
+
+    def _table_writer(self, snapshot: Message, number: int, name: str) -> Writer:
+        def write(path: Path) -> dict[str, str]:
+            table = load_table(self._snapshots, snapshot, number, self._parts.tables.config(name))
+            return {"id": json.loads(table.save(path))["id"]}
+
+        return write

@@ -1,0 +1,58 @@
+"""One stream of batches: a unit that this trainer has leased, from its position to its end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from clickmill._core import Batch, Ticket
+    from clickmill.data.source import BatchSource
+    from clickmill.train.step import Pulled
+
+
+@dataclass
+class Stream:
+    """Batches of one unit, in order."""
+
+    lease: int
+    unit: int
+    lane: int
+    is_last_unit: bool
+    """The lane has no other unit after this one in the pass."""
+    source: BatchSource
+    current: Pulled | None = None
+    ticket: Ticket | None = None
+    """Of the current batch."""
+    is_ended: bool = False
+
+    @classmethod
+    def of_grant(cls, grant: dict[str, Any], source: BatchSource) -> Stream:
+        """From what the coordinator has granted."""
+        return cls(
+            lease=grant["lease"],
+            unit=grant["unit"],
+            lane=grant.get("lane", 0),
+            is_last_unit=grant.get("is_last_unit", False),
+            source=source,
+        )
+
+    def entry(self, batch: Batch | None, *, is_last: bool) -> str:
+        """What the ledger is told when `batch` is trained on; without one: that the unit was empty."""
+        return json.dumps(
+            {
+                "lease": self.lease,
+                "entry": {
+                    "unit": self.unit,
+                    "position": None if batch is None else batch.position,
+                    "samples": 0 if batch is None else batch.num_rows,
+                    "batches": 0 if batch is None else 1,
+                    "is_last": is_last,
+                },
+            }
+        )
+
+    def close(self) -> None:
+        """Stop reading."""
+        self.source.close()

@@ -1,0 +1,324 @@
+"""A trainer of a cluster, from joining to the end of the run.
+
+It owns nothing that the run could miss: parameters are on the servers, the data is leased, and what it
+must do for all is a duty that another can take over.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clickmill import _core
+from clickmill.data.source import DataSet
+from clickmill.errors import EpochError, WireError
+from clickmill.nn import load_model_class
+from clickmill.nn.dropout import replace_dropout
+from clickmill.ps.coordinator import Coordinator, EpochChanged, Membership
+from clickmill.ps.wire import settings_json, wire_settings
+from clickmill.train.archive import Archive
+from clickmill.train.assembly import build_parts, check_label, plan_schema
+from clickmill.train.cluster.duties import Decider
+from clickmill.train.cluster.job import make_job
+from clickmill.train.cluster.publishing import Publisher
+from clickmill.train.cluster.scoring import Scorer
+from clickmill.train.cluster.stream import Stream
+from clickmill.train.cluster.units import Unit
+from clickmill.train.cluster.worker import LeaseLost, Tools, Worker
+from clickmill.train.crew import Crew
+from clickmill.train.measures import training_metrics
+from clickmill.train.parameters import Rates
+from clickmill.train.replica import Replicas
+from clickmill.train.resuming import settings_of
+from clickmill.train.run import prepare_process, run_folder
+from clickmill.train.settings import make_schedule
+from clickmill.train.step import StepOptions, Stepper
+from clickmill.train.stopwatch import Stopwatch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from clickmill._core import Batch
+    from clickmill.config import Config, PhaseConfig, RunnerConfig
+    from clickmill.data.source import BatchSource
+    from clickmill.train.observer import Observer
+
+    Message = dict[str, Any]
+
+logger = logging.getLogger("clickmill.train")
+
+_BETWEEN_ATTEMPTS_S = 0.2
+
+
+class ClusterTrainer:
+    """One process that trains what a coordinator gives it."""
+
+    def __init__(
+        self,
+        config: Config,
+        runner: RunnerConfig,
+        phase: PhaseConfig,
+        *,
+        coordinator: str,
+        name: str,
+        token: str | None,
+        observers: Sequence[Observer] = (),
+    ) -> None:
+        self._config = config
+        self._runner = runner
+        self._phase = phase
+        self._address = coordinator
+        self._name = name
+        self._wire = wire_settings("trainer", name, token=token, runner=runner)
+        self._observers = list(observers)
+        self._held: dict[int, Stream] = {}
+        self._published: str | None = None
+        self._checkpoint: Message = {}
+
+    def run(self) -> Message:
+        """Take part until the run is over; its summary."""
+        prepare_process(self._phase.thread_num)
+        self._build()
+        with Crew(self._phase.thread_num) as crew:
+            while True:
+                membership = self._join()
+                if membership is None:
+                    return self._summary()
+                try:
+                    self._belong(crew, membership)
+                    return self._summary()
+                except WireError as error:
+                    # Declared dead, or a server is gone: what is under way is void.
+                    logger.warning("trainer.rejoins reason=%s", error)
+                    membership.leave()
+                finally:
+                    membership.close()
+                    self._drop_streams()
+
+    def _build(self) -> None:
+        config, runner, phase = self._config, self._runner, self._phase
+        for name in (phase.dataset_name, runner.evaluate_dataset_name):
+            if name is not None:
+                check_label(config, name)
+        planned = plan_schema(config, runner, phase, load_model_class(phase.model, Path()))
+        self._settings = settings_of(config, runner, phase, schema_json=planned.to_core().to_json())
+        self._parts = build_parts(config, runner, phase)
+        is_binary = self._parts.model.task == "binary"
+        self._data = DataSet(
+            # Nothing may be dropped: which samples the last batch of a unit has depends on the cut alone.
+            self._parts.data.config.model_copy(update={"keep_last": True}),
+            Path(),
+            seed=runner.seed,
+            shuffle_files=phase.shuffle_filelist,
+            has_binary_label=is_binary,
+        )
+        evaluated = runner.evaluate_dataset_name
+        self._evaluated = (
+            None
+            if evaluated is None
+            else DataSet(config.dataset_named(evaluated), Path(), has_binary_label=is_binary)
+        )
+        replace_dropout(self._parts.model)
+        self._parts.model.train()
+        self._replicas = Replicas(self._parts.model, phase.thread_num)
+        self._job = make_job(
+            config,
+            runner,
+            parts=self._parts,
+            replicas=self._replicas,
+            evaluated=self._evaluated,
+            settings=self._settings,
+        )
+        self._units = [Unit.from_json(unit) for unit in self._job["units"]]
+        self._schedule = make_schedule(runner.learning_rate_schedule)
+        self._stopwatch = Stopwatch(is_running=config.debug)
+        rates = Rates(config.hyper_parameters.optimizer.learning_rate, self._schedule, runner.clip_norm)
+        stepper: Stepper[Any] = Stepper(
+            parameters=None,
+            feeds=self._parts.feeds,
+            replicas=self._replicas,
+            metrics=training_metrics(self._parts.model),
+            options=StepOptions(
+                precision=runner.precision,
+                seed=runner.seed,
+                is_progressive=runner.progressive_validation,
+            ),
+            stopwatch=self._stopwatch,
+        )
+        self._tools = Tools(
+            stepper=stepper,
+            feeds=self._parts.feeds,
+            tables=self._parts.tables,
+            replicas=self._replicas,
+            rates=rates,
+            stopwatch=self._stopwatch,
+            reads_between=runner.communicator.max_send_grad_num_before_recv,
+        )
+        folder = run_folder(runner)
+        self._archive = Archive(runner, folder, "")
+        self._decider = Decider(runner, self._parts)
+        self._publisher = Publisher(
+            parts=self._parts,
+            replicas=self._replicas,
+            archive=self._archive,
+            settings=self._settings,
+            snapshots=folder / "snapshots",
+            pass_style=runner.save_checkpoint_style,
+        )
+
+    def _join(self) -> Membership | None:
+        """Become a member; None where the run is over already."""
+        coordinator = Coordinator(self._wire, self._address)
+        deadline = time.monotonic() + self._runner.cluster.wait_for_members_s
+        while True:
+            try:
+                answer = coordinator.ask("join", job=self._job, name=self._name)
+            except WireError as error:
+                if time.monotonic() > deadline:
+                    raise
+                logger.info("trainer.waits for=%s reason=%s", self._address, error)
+                time.sleep(_BETWEEN_ATTEMPTS_S)
+                continue
+            match answer["kind"]:
+                case "welcome":
+                    return Membership(self._wire, self._address, answer)
+                case "end":
+                    self._checkpoint = answer["summary"]
+                    return None
+                case "refused":
+                    raise WireError(f"the coordinator refuses this trainer: {answer['reason']}")
+                case _:
+                    logger.info("trainer.waits for=%s", answer.get("for_whom"))
+
+    def _belong(self, crew: Crew, membership: Membership) -> None:
+        """Work in epoch after epoch, until the run is over."""
+        while True:
+            try:
+                self._work(crew, membership)
+                return
+            except EpochChanged:
+                self._drop_streams()
+
+    def _work(self, crew: Crew, membership: Membership) -> None:
+        """Leases of one epoch, until the run is over or the epoch is."""
+        session = self._session(membership)
+        worker = Worker(self._tools, session, membership, self._after_step, lambda: None)
+        scorer = Scorer(self._tools, session, self._runner.precision)
+        while True:
+            try:
+                answer = membership.lease(list(self._held))
+                match answer["kind"]:
+                    case "train":
+                        self._take_schedule(answer)
+                        self._train(crew, worker, [answer], answer["pass"])
+                    case "lanes":
+                        self._take_schedule(answer)
+                        self._train(crew, worker, answer["lanes"], answer["pass"])
+                    case "validate":
+                        self._validate(crew, scorer, answer)
+                    case "duty":
+                        self._do(membership, answer)
+                    case "end":
+                        self._checkpoint = answer["summary"]
+                        return
+                    case _:
+                        logger.debug("trainer.waits for=%s", answer.get("for_whom"))
+            except LeaseLost:
+                self._drop_streams()
+            except EpochError:
+                # A server says so; the coordinator says where to go on, or that this trainer is dead.
+                self._drop_streams()
+                membership.find_place()
+
+    def _session(self, membership: Membership) -> _core.Session:
+        place = membership.place
+        return _core.Session(
+            settings_json(self._wire),
+            json.dumps(
+                {
+                    "epoch": place["epoch"],
+                    "incarnation": membership.incarnation,
+                    "servers": place["servers"],
+                    "route": place["route"],
+                    "num_dense": self._job["dense"]["size"],
+                }
+            ),
+        )
+
+    def _take_schedule(self, answer: Message) -> None:
+        if answer["schedule"]:
+            self._schedule.load_state(json.loads(answer["schedule"])["schedule"])
+
+    def _train(self, crew: Crew, worker: Worker, grants: Sequence[Message], pass_number: int) -> None:
+        streams = []
+        for grant in grants:
+            stream = self._held.get(grant["lease"])
+            if stream is None:
+                stream = Stream.of_grant(grant, self._open(grant, pass_number))
+                self._held[grant["lease"]] = stream
+            streams.append(stream)
+        worker.train(crew, streams, pass_number)
+        for stream in streams:
+            if stream.is_ended:
+                self._held.pop(stream.lease).close()
+
+    def _validate(self, crew: Crew, scorer: Scorer, grant: Message) -> None:
+        stream = Stream.of_grant(grant, self._open(grant, grant["pass"]))
+        self._held[stream.lease] = stream
+        scorer.score(crew, stream)
+        self._held.pop(stream.lease).close()
+
+    def _open(self, grant: Message, pass_number: int) -> BatchSource:
+        unit = self._units[grant["unit"]]
+        data = self._evaluated if unit.is_validation and self._evaluated is not None else self._data
+        is_training = not unit.is_validation
+        return data.open_part(
+            self._parts.schema, unit.file, pass_number, grant["position"], is_training=is_training
+        )
+
+    def _do(self, membership: Membership, duty: Message) -> None:
+        """A duty: what it comes to, or why it failed, goes back to the coordinator."""
+        given = duty["input"]
+        try:
+            if duty["name"] == "decide":
+                output = self._decider.decide(given)
+            else:
+                output = self._publish(duty["pass"], given)
+            outcome = {"kind": "output", "output": output}
+        except Exception as error:  # noqa: BLE001 - the coordinator gives it to another, and ends the run if none can
+            outcome = {"kind": "failure", "words": str(error)}
+        membership.duty_done(duty["duty"], outcome)
+
+    def _publish(self, pass_number: int, given: Message) -> Message:
+        if not self._archive.run_id:
+            self._archive.start_run()
+        checkpoint = self._publisher.publish(pass_number, given["snapshot"], None, {}, has_stopped=False)
+        return {"checkpoint": str(checkpoint.folder)}
+
+    def _after_step(self, batch: Batch, loss: float, step: int) -> None:
+        del loss, step
+        for observer in self._observers:
+            observer.advance(batch.num_rows, 0)
+
+    def _drop_streams(self) -> None:
+        for stream in self._held.values():
+            stream.close()
+        self._held.clear()
+
+    def _summary(self) -> Message:
+        newest = self._archive.newest()
+        summary = self._checkpoint
+        last = summary["passes"][-1] if summary.get("passes") else {"train": {}, "validation": {}}
+        return {
+            "run": str(run_folder(self._runner)),
+            "checkpoint": None if newest is None else str(newest),
+            "samples": summary.get("samples", 0),
+            "batches": summary.get("batches", 0),
+            "train": self._decider.numbers(last, "train"),
+            "validation": self._decider.numbers(last, "validation"),
+            "exit_code": summary.get("exit_code", 0),
+            "words": summary.get("words", ""),
+        }

@@ -1,0 +1,75 @@
+"""The pieces of the data that trainers are given: files, or ranges of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clickmill.data.files import FileRange, compression
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_MIN_BYTES = 8 << 20
+_MAX_BYTES = 256 << 20
+_LEASES_EACH = 4
+"""Pieces for each trainer: few, for their last batches are short; enough for a slow one to be helped."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A piece of the data that one trainer works through."""
+
+    file: FileRange
+    is_validation: bool
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        file = self.file
+        if file.start == 0 and file.end is None:
+            return file.path.name
+        return f"{file.path.name}[{file.start}..{'' if file.end is None else file.end}]"
+
+    def to_json(self) -> dict[str, Any]:
+        """As the job holds it."""
+        return {
+            "name": self.name,
+            "input": {"file": self.file.to_json(), "is_validation": self.is_validation},
+        }
+
+    @classmethod
+    def from_json(cls, unit: dict[str, Any]) -> Unit:
+        """Back from the job."""
+        file = unit["input"]["file"]
+        return cls(FileRange(Path(file["path"]), file["start"], file["end"]), unit["input"]["is_validation"])
+
+
+def unit_bytes(files: Sequence[FileRange], num_trainers: int, asked: int) -> int:
+    """How large pieces should be; `asked` is what the configuration says, 0 for us to choose."""
+    if asked:
+        return asked
+    total = sum(_size(file) for file in files)
+    return min(max(total // max(num_trainers * _LEASES_EACH, 1), _MIN_BYTES), _MAX_BYTES)
+
+
+def cut_files(files: Sequence[FileRange], piece_bytes: int, *, can_cut: bool) -> list[FileRange]:
+    """Ranges of about `piece_bytes`, in order; a compressed file, or one of a reader, stays whole."""
+    pieces: list[FileRange] = []
+    for file in files:
+        size = _size(file)
+        count = max(round(size / piece_bytes), 1)
+        if count == 1 or not can_cut or compression(file.path) is not None:
+            pieces.append(file)
+            continue
+        bounds = [file.start + size * index // count for index in range(count)]
+        for index, begin in enumerate(bounds):
+            end = bounds[index + 1] if index + 1 < count else file.end
+            pieces.append(FileRange(file.path, begin, end))
+    return pieces
+
+
+def _size(file: FileRange) -> int:
+    end = file.path.stat().st_size if file.end is None else file.end
+    return max(end - file.start, 0)

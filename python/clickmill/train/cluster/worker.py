@@ -1,0 +1,209 @@
+"""Steps of a trainer of a cluster.
+
+    compute   each stream's batch, cut over the workers; the batches that follow are read beside it
+    step      one frame to every server: gradients of all streams, keys of the batches that follow
+
+A trainer has one stream, or one for each lane that it works for. What it pushed is applied before it reads:
+its own updates are never stale.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clickmill import _core
+from clickmill.train.parameters import Update
+from clickmill.train.step import Pulled, diverged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from clickmill._core import Batch, Push, Session, Ticket
+    from clickmill.ps.coordinator import Membership
+    from clickmill.ps.tables import TableSet
+    from clickmill.train.cluster.stream import Stream
+    from clickmill.train.crew import Crew
+    from clickmill.train.features import Feed
+    from clickmill.train.parameters import Rates
+    from clickmill.train.replica import Replicas
+    from clickmill.train.step import Stepper
+    from clickmill.train.stopwatch import Stopwatch
+
+    Taken = tuple[Batch, Ticket]
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What a worker uses and does not change from lease to lease."""
+
+    stepper: Stepper[object]
+    feeds: tuple[Feed, ...]
+    tables: TableSet
+    replicas: Replicas
+    rates: Rates
+    stopwatch: Stopwatch
+    reads_between: int
+    """Pushes between two reads of the dense parameters."""
+
+
+class LeaseLost(Exception):  # noqa: N818 - no failure: what was leased is dealt anew
+    """The leases at hand are void; ask for others."""
+
+
+class Worker:
+    """Trains streams in one epoch of a cluster."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        session: Session,
+        membership: Membership,
+        after_step: Callable[[Batch, float, int], None],
+        fence_state: Callable[[], str | None],
+    ) -> None:
+        self._tools = tools
+        self._session = session
+        self._membership = membership
+        self._after_step = after_step
+        self._fence_state = fence_state
+        self._numbers = {name: number for number, name in enumerate(tools.tables)}
+        self._step = 0
+        self._fence = membership.fence
+        self._pushes = 0
+
+    def train(self, crew: Crew, streams: Sequence[Stream], pass_number: int) -> None:
+        """Train until a stream ends, or LeaseLost; streams keep what they have read."""
+        self._begin([stream for stream in streams if stream.current is None])
+        streams = list(streams)
+        while not any(stream.is_ended for stream in streams):
+            ahead = crew.ahead(lambda: [self._take(stream) for stream in streams])
+            updates = [self._compute(crew, stream, pass_number) for stream in streams]
+            following = ahead()
+            self._exchange(streams, updates, following)
+
+    def _begin(self, streams: Sequence[Stream]) -> None:
+        """Read the first batch of new streams; one without any ends at once."""
+        taken = []
+        for stream in streams:
+            first = self._take(stream)
+            if first is None:
+                self._finish_empty(stream)
+            else:
+                taken.append((stream, first))
+        if taken:
+            self._read([stream for stream, _ in taken], [first for _, first in taken])
+
+    def _take(self, stream: Stream) -> Taken | None:
+        with self._tools.stopwatch.measure("read"):
+            batch = stream.source.next()
+        if batch is None:
+            return None
+        with self._tools.stopwatch.measure("locate"):
+            feeds = [(feed.group, self._numbers[feed.table]) for feed in self._tools.feeds]
+            return batch, self._session.locate(batch, feeds)
+
+    def _compute(self, crew: Crew, stream: Stream, pass_number: int) -> Update:
+        assert stream.current is not None
+        pulled = stream.current
+        computed = self._tools.stepper.compute(crew, pulled, self._step * 1024 + stream.lane)
+        loss = sum(each.loss for each in computed)
+        if not math.isfinite(loss):
+            raise diverged(f"the loss is {loss}", pass_number, self._step)
+        return Update(
+            step=self._step,
+            pass_number=pass_number,
+            batch=pulled.batch,
+            lookups=pulled.lookups,
+            gradients=[each.gradients for each in computed],
+            leaves=[leaf for each in computed for leaf in each.leaves],
+            scores=[each.scores_B for each in computed],
+            loss=loss,
+        )
+
+    def _exchange(
+        self,
+        streams: Sequence[Stream],
+        updates: Sequence[Update],
+        following: Sequence[Taken | None],
+    ) -> None:
+        """Push all updates and read the rows of what follows, unless a fence comes first."""
+        with self._tools.stopwatch.measure("push"):
+            pushes = [
+                self._push(stream, update, is_last=after is None)
+                for stream, update, after in zip(streams, updates, following, strict=True)
+            ]
+        going_on = [
+            (stream, after) for stream, after in zip(streams, following, strict=True) if after is not None
+        ]
+        must_park = self._fence > self._membership.fence
+        asked = [] if must_park else going_on
+        for stream in streams:
+            stream.current = None
+        self._step_all(pushes, [stream for stream, _ in asked], [after for _, after in asked])
+        for stream, update, after in zip(streams, updates, following, strict=True):
+            stream.is_ended = after is None
+            self._after_step(update.batch, update.loss, self._step)
+        if must_park:
+            self._park()
+            if going_on:
+                self._read([stream for stream, _ in going_on], [after for _, after in going_on])
+
+    def _push(self, stream: Stream, update: Update, *, is_last: bool) -> Push:
+        tools, batch = self._tools, update.batch
+        scale = tools.rates.scale(update, _core.DenseOptimizer.square_sum)
+        if tools.rates.clip_norm is None:
+            update.gather()
+        for feed, lookup in zip(tools.feeds, update.lookups, strict=True):
+            if tools.tables[feed.table].has_statistics:
+                lookup.observe()
+        factor = tools.rates.factor(update)
+        assert stream.ticket is not None
+        return _core.Push(
+            stream.ticket,
+            update.lookups,
+            [tools.tables.learning_rate(feed.table) * factor for feed in tools.feeds],
+            scale,
+            update.gradients,
+            tools.rates.dense * factor,
+            batch.num_rows,
+            stream.entry(batch, is_last=is_last),
+            update.scores,
+            batch.labels[:, 0],
+            batch.weights,
+            batch.group_keys,
+            lane=stream.lane,
+            is_last=is_last and stream.is_last_unit,
+        )
+
+    def _read(self, streams: Sequence[Stream], taken: Sequence[Taken]) -> None:
+        self._step_all([], streams, taken)
+
+    def _step_all(self, pushes: list[Push], streams: Sequence[Stream], taken: Sequence[Taken]) -> None:
+        tools = self._tools
+        self._pushes += len(pushes)
+        # A first read must see everything; after that only every so many pushes.
+        wants_dense = not pushes or self._pushes % tools.reads_between == 0
+        arrays = tools.replicas.arrays if wants_dense else None
+        tickets = [ticket for _, ticket in taken]
+        with tools.stopwatch.measure("wire"):
+            self._step, self._fence, lookups = self._session.step(pushes, tickets, True, arrays)
+        for stream, (batch, ticket), rows in zip(streams, taken, lookups, strict=True):
+            stream.current = Pulled(batch, rows)
+            stream.ticket = ticket
+
+    def _park(self) -> None:
+        with self._tools.stopwatch.measure("wait"):
+            released = self._membership.park(self._fence, self._fence_state())
+        if released["kind"] != "released":
+            raise LeaseLost
+        self._membership.fence = max(self._membership.fence, released["number"])
+        if not released["keep"] or released["epoch"] != self._membership.epoch:
+            raise LeaseLost
+
+    def _finish_empty(self, stream: Stream) -> None:
+        entry = stream.entry(None, is_last=True)
+        push = _core.Push.empty(entry, lane=stream.lane, is_last=stream.is_last_unit)
+        self._step_all([push], [], [])
+        stream.is_ended = True
