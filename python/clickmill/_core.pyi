@@ -4,7 +4,7 @@ from numpy.typing import NDArray
 from os import PathLike
 from typing import Any, SupportsFloat, SupportsIndex, final
 
-__all__ = ["Batch", "BinaryMetrics", "ColumnBatcher", "DenseOptimizer", "ExactAuc", "GroupAuc", "GroupLayout", "Located", "Lookup", "Reader", "RecordBatcher", "RegressionMetrics", "Schema", "Table", "build_info", "describe", "exchange_names", "fit_schema", "keep_freed_memory", "synth"]
+__all__ = ["Batch", "BinaryMetrics", "ColumnBatcher", "ControlLink", "DenseOptimizer", "ExactAuc", "GroupAuc", "GroupLayout", "Located", "Lookup", "Pserver", "Push", "Reader", "RecordBatcher", "RegressionMetrics", "Schema", "Session", "Table", "Ticket", "build_info", "describe", "exchange_names", "fit_schema", "keep_freed_memory", "synth"]
 
 @final
 class Batch:
@@ -132,6 +132,17 @@ class ColumnBatcher:
     def finish(self, /) -> list[Batch]:
         """
         The batches that are left; an error where there was no record at all.
+        """
+
+@final
+class ControlLink:
+    """
+    A connection for control messages, one at a time; made again when it breaks.
+    """
+    def __new__(cls, /, settings_json: str, address: str) -> ControlLink: ...
+    def ask(self, /, request: str, deadline_ms: SupportsIndex) -> str:
+        """
+        Sends a request, JSON, and gives its answer.
         """
 
 @final
@@ -305,6 +316,48 @@ class Lookup:
         """
 
 @final
+class Pserver:
+    """
+    A server that listens from the moment it is made, on threads of its own.
+    """
+    def __new__(cls, /, settings_json: str) -> Pserver: ...
+    @property
+    def address(self, /) -> str:
+        """
+        Where it listens.
+        """
+    def happenings(self, /) -> list[str]:
+        """
+        What has happened since the last call, each as JSON.
+        """
+    def stop(self, /) -> None:
+        """
+        Ends all connections.
+        """
+    def wait(self, /, seconds: SupportsFloat | SupportsIndex) -> tuple[int, str] | None:
+        """
+        Waits for the end of the run, at most so long: exit code and words, or None.
+        """
+
+@final
+class Push:
+    """
+    Gradients of one batch, on their way to the servers; good for one step.
+    """
+    def __new__(cls, /, ticket: Ticket, lookups: SupportsGetItem[int, Lookup], rates: SupportsGetItem[int, SupportsFloat | SupportsIndex], scale: SupportsFloat | SupportsIndex, parts: SupportsGetItem[int, SupportsGetItem[int, NDArray[float32]]], dense_rate: SupportsFloat | SupportsIndex, samples: SupportsIndex, ledger: str, scores: SupportsGetItem[int, NDArray[float32]], labels: NDArray[float32], weights: NDArray[float32] | None = None, groups: NDArray[uint64] | None = None, lane: SupportsIndex = 0, is_last: bool = False) -> Push:
+        """
+        Takes what `lookups` have gathered for `ticket`, and the sum of the dense gradients over `parts`.
+
+        `rates` has one learning rate a feed; `scores`, `labels`, `weights` and `groups` are what the metrics
+        count, `ledger` is what the ledger is told, JSON.
+        """
+    @staticmethod
+    def empty(ledger: str, scores: SupportsGetItem[int, NDArray[float32]] = ..., labels: NDArray[float32] | None = None, weights: NDArray[float32] | None = None, groups: NDArray[uint64] | None = None, lane: SupportsIndex = 0, is_last: bool = False) -> Push:
+        """
+        No gradients: an entry for the ledger, and scores for the metrics where there are some.
+        """
+
+@final
 class Reader:
     """
     Batches of one pass over text files; see docs/formats/samples.md for the configuration.
@@ -414,6 +467,31 @@ class Schema:
     def to_json(self, /) -> str: ...
 
 @final
+class Session:
+    """
+    All servers of a cluster in one epoch.
+    """
+    def __new__(cls, /, settings_json: str, place_json: str) -> Session:
+        """
+        `place_json`: epoch, incarnation, addresses of the servers, route and the size of the dense part.
+        """
+    def locate(self, /, batch: Batch, feeds: SupportsGetItem[int, tuple[SupportsIndex, SupportsIndex]]) -> Ticket:
+        """
+        Finds out which servers hold the rows of a batch; `feeds` are groups of the batch and table numbers.
+        """
+    def step(self, /, pushes: SupportsGetItem[int, Push], tickets: SupportsGetItem[int, Ticket], train: bool = True, parameters: SupportsGetItem[int, NDArray[float32]] | None = None) -> tuple[int, int, list[list[Lookup]]]:
+        """
+        One frame to every server: pushes, and the keys of `tickets`, whose rows come back as lookups.
+
+        The dense part is written to `parameters` where they are given. Gives the updates that the servers have
+        applied, the fence that is wanted, and the lookups of each ticket.
+        """
+    def traffic(self, /) -> tuple[int, int, int]:
+        """
+        Bytes sent and received, and frames sent.
+        """
+
+@final
 class Table:
     """
     Rows by sign, with their optimizer; may be used from several threads.
@@ -474,6 +552,11 @@ class Table:
         `config_json` replaces the stored configuration; what shapes a row must stay.
         """
     @staticmethod
+    def load_parts(chains: SupportsGetItem[int, SupportsGetItem[int, str | PathLike[str]]], config_json: str | None = None) -> Table:
+        """
+        Puts a table together from the parts that servers have saved; each chain is what `load` takes.
+        """
+    @staticmethod
     def load_weights(paths: SupportsGetItem[int, str | PathLike[str]], config_json: str, learning_rate: SupportsFloat | SupportsIndex) -> Table:
         """
         A table of `config_json` with the weights of a save; its optimizer starts anew and may be another.
@@ -521,6 +604,12 @@ class Table:
         """
     @property
     def step(self, /) -> int: ...
+
+@final
+class Ticket:
+    """
+    The rows of a batch, to be asked for and later pushed to.
+    """
 
 def build_info() -> str:
     """

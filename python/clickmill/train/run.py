@@ -23,6 +23,7 @@ from clickmill.store.lock import only_writer
 from clickmill.train.archive import Archive, open_newest
 from clickmill.train.assembly import build_parts, check_label, model_source, plan_schema
 from clickmill.train.checkpoint import read_manifest
+from clickmill.train.compute import Computer
 from clickmill.train.evaluation import score_batches
 from clickmill.train.journal import Journal
 from clickmill.train.measures import main_metric, scoring_metrics, training_metrics
@@ -33,12 +34,13 @@ from clickmill.train.replica import Replicas
 from clickmill.train.resuming import check_files, check_settings, settings_of
 from clickmill.train.saving import RunState
 from clickmill.train.settings import (
+    compute_options,
     dense_optimizer_json,
     is_higher_better,
     make_schedule,
     make_stopping,
 )
-from clickmill.train.step import StepOptions, Stepper, diverged
+from clickmill.train.step import Stepper, diverged
 from clickmill.train.stopwatch import Stopwatch
 from clickmill.train.trainer import Place, Plan, Trainer
 from clickmill.train.warm_start import open_origin, take_from
@@ -231,15 +233,13 @@ class Run:
         )
         stepper = Stepper(
             parameters=parameters,
-            feeds=self.parts.feeds,
-            replicas=self.replicas,
-            metrics=state.metrics,
-            options=StepOptions(
-                precision=runner.precision,
-                seed=runner.seed,
-                is_progressive=runner.progressive_validation,
+            computer=Computer(
+                feeds=self.parts.feeds,
+                replicas=self.replicas,
+                options=compute_options(runner),
+                stopwatch=stopwatch,
             ),
-            stopwatch=stopwatch,
+            metrics=state.metrics,
         )
         return Trainer(
             plan=plan,

@@ -18,6 +18,7 @@ from clickmill.config.schedules import (
 from clickmill.errors import ConfigError
 from clickmill.ps.tables import TableSet
 from clickmill.schema import TableSpec
+from clickmill.train.compute import ComputeOptions
 from clickmill.train.schedule import Constant, Cosine, Exponential, LinearWarmup, Plateau, Schedule, Step
 from clickmill.train.stopping import EarlyStopping
 
@@ -101,6 +102,15 @@ def make_tables(schema: Schema, hyper: HyperParameters, requests: Sequence[Table
         rates[spec.name] = optimizer.learning_rate
     restarting = [name for name in configs if name in hyper.tables and hyper.tables[name].restart_each_pass]
     return TableSet(configs, rates, restarting)
+
+
+def compute_options(runner: RunnerConfig) -> ComputeOptions:
+    """How a runner's batches are computed."""
+    return ComputeOptions(
+        precision=runner.precision,
+        seed=runner.seed,
+        is_progressive=runner.progressive_validation,
+    )
 
 
 def make_schedule(config: LearningRateSchedule) -> Schedule:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from clickmill._core import Batch, Ticket
     from clickmill.data.source import BatchSource
-    from clickmill.train.step import Pulled
+    from clickmill.train.compute import Pulled
 
 
 @dataclass

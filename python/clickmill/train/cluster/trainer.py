@@ -28,14 +28,13 @@ from clickmill.train.cluster.scoring import Scorer
 from clickmill.train.cluster.stream import Stream
 from clickmill.train.cluster.units import Unit
 from clickmill.train.cluster.worker import LeaseLost, Tools, Worker
+from clickmill.train.compute import Computer
 from clickmill.train.crew import Crew
-from clickmill.train.measures import training_metrics
 from clickmill.train.parameters import Rates
 from clickmill.train.replica import Replicas
 from clickmill.train.resuming import settings_of
 from clickmill.train.run import prepare_process, run_folder
-from clickmill.train.settings import make_schedule
-from clickmill.train.step import StepOptions, Stepper
+from clickmill.train.settings import compute_options, make_schedule
 from clickmill.train.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
@@ -136,20 +135,14 @@ class ClusterTrainer:
         self._schedule = make_schedule(runner.learning_rate_schedule)
         self._stopwatch = Stopwatch(is_running=config.debug)
         rates = Rates(config.hyper_parameters.optimizer.learning_rate, self._schedule, runner.clip_norm)
-        stepper: Stepper[Any] = Stepper(
-            parameters=None,
+        computer = Computer(
             feeds=self._parts.feeds,
             replicas=self._replicas,
-            metrics=training_metrics(self._parts.model),
-            options=StepOptions(
-                precision=runner.precision,
-                seed=runner.seed,
-                is_progressive=runner.progressive_validation,
-            ),
+            options=compute_options(runner),
             stopwatch=self._stopwatch,
         )
         self._tools = Tools(
-            stepper=stepper,
+            computer=computer,
             feeds=self._parts.feeds,
             tables=self._parts.tables,
             replicas=self._replicas,

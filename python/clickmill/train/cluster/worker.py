@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clickmill import _core
+from clickmill.train.compute import Pulled
 from clickmill.train.parameters import Update
-from clickmill.train.step import Pulled, diverged
+from clickmill.train.step import diverged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,11 +25,11 @@ if TYPE_CHECKING:
     from clickmill.ps.coordinator import Membership
     from clickmill.ps.tables import TableSet
     from clickmill.train.cluster.stream import Stream
+    from clickmill.train.compute import Computer
     from clickmill.train.crew import Crew
     from clickmill.train.features import Feed
     from clickmill.train.parameters import Rates
     from clickmill.train.replica import Replicas
-    from clickmill.train.step import Stepper
     from clickmill.train.stopwatch import Stopwatch
 
     Taken = tuple[Batch, Ticket]
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 class Tools:
     """What a worker uses and does not change from lease to lease."""
 
-    stepper: Stepper[object]
+    computer: Computer
     feeds: tuple[Feed, ...]
     tables: TableSet
     replicas: Replicas
@@ -107,7 +108,7 @@ class Worker:
     def _compute(self, crew: Crew, stream: Stream, pass_number: int) -> Update:
         assert stream.current is not None
         pulled = stream.current
-        computed = self._tools.stepper.compute(crew, pulled, self._step * 1024 + stream.lane)
+        computed = self._tools.computer.compute(crew, pulled, self._step * 1024 + stream.lane)
         loss = sum(each.loss for each in computed)
         if not math.isfinite(loss):
             raise diverged(f"the loss is {loss}", pass_number, self._step)
