@@ -68,6 +68,12 @@ def _talk(
     pass
 
 
+def talk_arguments() -> list[str]:
+    """What was asked of the output, as arguments for another command."""
+    wanted = {"--verbose": Wants.is_verbose, "--quiet": Wants.is_quiet}
+    return [option for option, is_wanted in wanted.items() if is_wanted]
+
+
 def talk_options() -> list[Any]:
     """`-v`, `-q` and `--json` as every command has them; they are not handed to its function."""
     holder = typer.Typer(add_completion=False)

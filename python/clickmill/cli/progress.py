@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from clickmill.launch.screen import Display
     from clickmill.train.observer import Observer
 
 
@@ -34,9 +36,24 @@ def row_progress(
 
 
 def training_observers(*, is_shown: bool) -> list[Observer]:
-    """The live bar of a training run, where somebody would see it."""
+    """The live bar of a training run, where somebody would see it; lines for the process that shows it."""
+    from clickmill.launch.role import PROGRESS_VARIABLE
+
+    if os.environ.get(PROGRESS_VARIABLE):
+        from clickmill.launch.progress import ToldProgress
+
+        return [ToldProgress()]
     if not is_shown or not sys.stderr.isatty():
         return []
     from clickmill.cli.live import LiveProgress
 
     return [LiveProgress()]
+
+
+def cluster_display(*, is_shown: bool) -> Display | None:
+    """One bar for all trainers of a cluster, where somebody would see it."""
+    if not is_shown or not sys.stderr.isatty():
+        return None
+    from clickmill.cli.cluster_bar import ClusterBar
+
+    return ClusterBar()

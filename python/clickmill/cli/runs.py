@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,15 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from clickmill.cli.extras import require
-from clickmill.cli.options import Checkpoints, ConfigSource, DataPaths, DatasetName, Json, Overrides
+from clickmill.cli.options import (
+    Checkpoints,
+    ConfigSource,
+    DataPaths,
+    DatasetName,
+    Json,
+    Overrides,
+    talk_arguments,
+)
 from clickmill.cli.output import print_json, print_table, print_text
-from clickmill.cli.progress import training_observers
+from clickmill.cli.progress import cluster_display, training_observers
 from clickmill.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from clickmill.config import Config
+    from clickmill.config import Config, RunnerConfig
 
 
 def register(app: typer.Typer) -> None:
@@ -42,20 +51,49 @@ def train(
 ) -> None:
     """Train as the runners of a configuration say.
 
+    A runner of class `local_cluster_train` starts parameter servers and trainers on this machine; with
+    `cluster_train` this process becomes the one that its environment or mpirun says.
+
     \b
     Example:
       clickmill train -m config.yaml
       clickmill train -m config.yaml --set runner.0.epochs=2 --resume
+      mpirun -n 4 clickmill train -m config.yaml
     """
     from clickmill.config import load_config
 
     config = load_config(model, overrides=overrides or ())
-    summaries = _training("api").train(config, resume=resume, observers=training_observers(is_shown=not json))
+    if any(runner.is_cluster for runner in config.runners()):
+        summaries = _launch(config, model, overrides or [], resume=resume, json=json)
+        if not summaries:
+            return  # this was one process of several; another one tells what it came to
+    else:
+        observers = training_observers(is_shown=not json)
+        summaries = _training("api").train(config, resume=resume, observers=observers)
     if json:
         print_json(summaries)
     else:
         for summary in summaries:
             print_summary(summary)
+
+
+def _launch(config: Config, model: str, overrides: list[str], *, resume: bool, json: bool) -> list[Any]:
+    """Runners of which one or more take several processes."""
+    from clickmill.launch.api import Launch
+    from clickmill.launch.role import Source
+
+    def train_here(runner: RunnerConfig) -> Any:
+        observers = training_observers(is_shown=not json)
+        return _training("api").train_runner(config, runner, resume=resume, observers=observers)
+
+    return Launch(
+        config,
+        Source(model, tuple(overrides), tuple(talk_arguments())),
+        train_here,
+        is_resumed=resume,
+        is_json=json,
+        new_display=partial(cluster_display, is_shown=not json),
+    ).train()
 
 
 def evaluate(

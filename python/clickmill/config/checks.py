@@ -35,8 +35,10 @@ def run_problems(config: Config) -> list[Problem]:
     for index, runner in enumerate(config.runner):
         if runner.name not in config.mode:
             continue
-        if runner.is_cluster:
-            message = f"`{runner.class_name}` runs on a cluster; `train` trains on this machine"
+        if runner.class_name == "cluster_train" and len(config.mode) > 1:
+            message = (
+                "`cluster_train` makes this process one of a cluster; it must be the only runner of `mode`"
+            )
             problems.append(config.problem(message, ("runner", index, "class")))
         if runner.class_name == "infer" and not runner.init_model_path:
             message = "`infer` needs `init_model_path`, a checkpoint"

@@ -79,6 +79,8 @@ class ClusterConfig(Section):
     """Silence after which a member counts as dead."""
     wait_for_members_s: PositiveNumber = 600.0
     """How long to wait for servers and trainers that are missing, before the run ends with an error."""
+    max_restarts: Count = 3
+    """How often each process that dies is started again, where one command started them all."""
     memory_budget: str = ""
     """Memory of each server for rows (`8GB`); towards its end rows are evicted by the tables' policies."""
     token_file: str = ""

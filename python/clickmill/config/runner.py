@@ -148,6 +148,11 @@ class RunnerConfig(Section):
     """Path of a user's stage: end."""
 
     @property
+    def run_folder(self) -> str:
+        """Folder of the run, relative to where it is started."""
+        return self.output_path or f"runs/{self.name}"
+
+    @property
     def is_cluster(self) -> bool:
         """Whether the run has more than one process."""
         return self.class_name in {"local_cluster_train", "cluster_train"}

@@ -37,6 +37,7 @@ GPUS = ("CLICKMILL_GPUS", "FLAGS_selected_gpus")
 TOKEN = ("CLICKMILL_TOKEN",)
 TOKEN_FILE = ("CLICKMILL_TOKEN_FILE",)
 SNAPSHOTS = ("CLICKMILL_SNAPSHOTS",)
+METRICS_PORT = ("CLICKMILL_METRICS_PORT",)
 INSECURE = ("CLICKMILL_INSECURE",)
 LOCAL = ("PADDLE_IS_LOCAL",)
 
@@ -75,6 +76,7 @@ class Role:
     token_file: str | None = None
     snapshots: str | None = None
     """Folder for snapshots of a parameter server."""
+    metrics_port: int = 0
     is_insecure: bool = False
 
     @property
@@ -127,6 +129,7 @@ def _shared(variables: Variables) -> dict[str, object]:
         "token": variables.text(*TOKEN),
         "token_file": variables.text(*TOKEN_FILE),
         "snapshots": variables.text(*SNAPSHOTS),
+        "metrics_port": variables.port(*METRICS_PORT) or 0,
         "is_insecure": variables.flag(*INSECURE) or False,
     }
 
@@ -138,7 +141,9 @@ def _threads(variables: Variables) -> int | None:
 
 
 def _communicator(variables: Variables) -> tuple[dict[str, str], tuple[str, ...]]:
-    known, ignored, origin = {}, [], {}
+    known: dict[str, str] = {}
+    origin: dict[str, str] = {}
+    ignored = []
     for name, value in sorted(variables.with_prefix("FLAGS_communicator_", "FLAGS_rpc_").items()):
         key = communicator_key(name)
         if key not in Communicator.model_fields:

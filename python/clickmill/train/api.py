@@ -31,16 +31,28 @@ def train(
     Raises ConfigError before the first of them starts where one of them cannot run.
     """
     problems = run_problems(config)
+    for index, runner in enumerate(config.runner):
+        if runner.name in config.mode and runner.is_cluster:
+            message = f"`{runner.class_name}` takes more than this process; start it with `clickmill train`"
+            problems.append(config.problem(message, ("runner", index, "class")))
     if problems:
         raise ConfigError.of(problems)
     summaries = []
     for runner in config.runners():
-        for phase in config.phases_of(runner):
-            if runner.class_name == "infer":
-                summaries.append(_infer_phase(config, runner, phase))
-            else:
-                summaries.append(Run(config, runner, phase, observers).train(resume=resume))
+        summaries += train_runner(config, runner, resume=resume, observers=observers)
     return summaries
+
+
+def train_runner(
+    config: Config, runner: RunnerConfig, *, resume: bool = False, observers: Sequence[Observer] = ()
+) -> list[dict[str, Any]]:
+    """Run one runner in this process; a summary for each phase."""
+    return [
+        _infer_phase(config, runner, phase)
+        if runner.class_name == "infer"
+        else Run(config, runner, phase, observers).train(resume=resume)
+        for phase in config.phases_of(runner)
+    ]
 
 
 def evaluate(

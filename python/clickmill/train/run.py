@@ -397,7 +397,7 @@ class Run:
 
 def run_folder(runner: RunnerConfig) -> Path:
     """Folder of a run: journal, report, and checkpoints where no other place is named."""
-    return Path(runner.output_path or f"runs/{runner.name}")
+    return Path(runner.run_folder)
 
 
 def _saved(checkpoint: Checkpoint, seconds: float | None) -> Saved:

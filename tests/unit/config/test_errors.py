@@ -299,7 +299,7 @@ class TestRunners:
         ("second", "words"),
         [
             ("class: infer", "`infer` needs `init_model_path`, a checkpoint"),
-            ("class: cluster_train", "`cluster_train` runs on a cluster"),
+            ("class: cluster_train", "it must be the only runner of `mode`"),
         ],
     )
     def test_runner_that_cannot_run_is_known_with_its_line(self, small: str, second: str, words: str) -> None:

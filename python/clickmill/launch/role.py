@@ -1,0 +1,150 @@
+"""How the process of a role is started: the one place that knows the arguments of `pserver` and `trainer`.
+
+A role speaks to whoever started it in JSON lines on stdout:
+
+    {"role": "pserver", "index": 0, "address": "127.0.0.1:41233", "metrics": "127.0.0.1:41234"}   it listens
+    {"progress": {...}}                                       what it has done, if CLICKMILL_PROGRESS is set
+    anything else                                             the summary of the run, printed at its end
+
+Its words are on stderr; with `--json` its last words are an error as JSON, if it fails.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clickmill.launch.address import Address
+
+PROGRESS_VARIABLE = "CLICKMILL_PROGRESS"
+"""Set: the role tells its progress on stdout."""
+
+CLICKMILL = (sys.executable, "-m", "clickmill")
+"""This command, whatever it was called as."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoleCommand:
+    """A process to start."""
+
+    name: str
+    """`trainer 0`: prefix of its lines; `trainer-0.log` is its log."""
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """What is added to the environment."""
+    is_tethered: bool = False
+    """It runs elsewhere, behind a tether: it lives as long as its stdin speaks, and ends when that closes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """How the processes of a run trust each other; a token is never an argument."""
+
+    token_file: str | None = None
+    is_insecure: bool = False
+
+    @property
+    def arguments(self) -> list[str]:
+        found = [] if self.token_file is None else ["--token-file", self.token_file]
+        return [*found, "--insecure"] if self.is_insecure else found
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The configuration as a role is to read it."""
+
+    model: str
+    """What `-m` is given."""
+    overrides: tuple[str, ...] = ()
+    """What `--set` is given, once for each."""
+    talk: tuple[str, ...] = ()
+    """`--verbose` or `--quiet`."""
+
+    def with_overrides(self, *overrides: str) -> Source:
+        """With more of them; the last one of a key counts."""
+        return Source(self.model, (*self.overrides, *overrides), self.talk)
+
+    @property
+    def arguments(self) -> list[str]:
+        sets = [word for override in self.overrides for word in ("--set", override)]
+        return ["-m", self.model, *sets]
+
+
+def pserver_command(
+    index: int,
+    listen: Address,
+    *,
+    coordinator: Address | None,
+    snapshots: str,
+    secrets: Secrets,
+    memory_budget: str = "",
+    metrics_port: int = 0,
+    talk: Sequence[str] = (),
+    is_json: bool = True,
+    clickmill: Sequence[str] | None = None,
+) -> RoleCommand:
+    """Parameter server `index`; number 0 is the coordinator and needs to be told of none."""
+    argv = [*(clickmill or CLICKMILL), *talk, "pserver", "--host", listen.host, "--port", str(listen.port)]
+    argv += ["--index", str(index), "--snapshots", snapshots, "--metrics-port", str(metrics_port)]
+    if index > 0:
+        assert coordinator is not None
+        argv += ["--coordinator", str(coordinator)]
+    if memory_budget:
+        argv += ["--memory-budget", memory_budget]
+    return RoleCommand(f"pserver {index}", (*argv, *secrets.arguments, *_json(is_json)))
+
+
+def trainer_command(
+    index: int | None,
+    source: Source,
+    *,
+    coordinator: Address,
+    secrets: Secrets,
+    metrics_port: int = 0,
+    extra: Sequence[str] = (),
+    is_json: bool = True,
+    clickmill: Sequence[str] | None = None,
+) -> RoleCommand:
+    """A trainer of a parameter-server run; its number is for people, the coordinator gives it another."""
+    argv = [
+        *(clickmill or CLICKMILL),
+        *source.talk,
+        "trainer",
+        *source.arguments,
+        "--coordinator",
+        str(coordinator),
+    ]
+    argv += ["--metrics-port", str(metrics_port), *secrets.arguments, *_json(is_json), *extra]
+    name = "trainer" if index is None else f"trainer {index}"
+    return RoleCommand(name, tuple(argv))
+
+
+def worker_command(
+    rank: int,
+    world_size: int,
+    source: Source,
+    *,
+    meeting: Address,
+    local_rank: int = 0,
+    is_json: bool = True,
+    clickmill: Sequence[str] | None = None,
+) -> RoleCommand:
+    """A rank of a collective run; its place is in the variables that torch.distributed reads."""
+    env = {
+        "RANK": str(rank),
+        "WORLD_SIZE": str(world_size),
+        "LOCAL_RANK": str(local_rank),
+        "MASTER_ADDR": meeting.host,
+        "MASTER_PORT": str(meeting.port),
+    }
+    argv = (*(clickmill or CLICKMILL), *source.talk, "trainer", *source.arguments, *_json(is_json))
+    return RoleCommand(f"worker {rank}", argv, env)
+
+
+def _json(is_json: bool) -> list[str]:
+    return ["--json"] if is_json else []

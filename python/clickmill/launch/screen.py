@@ -1,0 +1,82 @@
+"""What all processes of a run say, on one stderr: prefixed, coloured, line by line, with one progress bar."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from clickmill.launch.failure import told_error
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+_COLOURS = {
+    "pserver": (36, 34, 96, 94),
+    "trainer": (32, 33, 35, 92, 93, 95),
+    "worker": (32, 33, 35, 92, 93, 95),
+}
+"""ANSI codes, by kind of role and in turn by index; red is for errors."""
+
+
+class Display(Protocol):
+    """A progress bar that lines are written above."""
+
+    def line(self, text: str) -> None:
+        """Write a line, with its ANSI codes, above the bar."""
+
+    def progress(self, name: str, told: Mapping[str, Any]) -> None:
+        """What a trainer says it has done."""
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+
+
+class Screen:
+    """Merges the lines of roles; `names` are those that will speak, so that all prefixes are of one width."""
+
+    def __init__(
+        self, names: Iterable[str], *, stream: TextIO | None = None, display: Display | None = None
+    ) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._display = display
+        self._width = max((len(name) for name in names), default=0)
+        self._is_coloured = self._stream.isatty() and not os.environ.get("NO_COLOR")
+
+    def line(self, name: str, text: str) -> None:
+        """`trainer 0 | text`; an error that was told as JSON in its words."""
+        told = told_error(text)
+        shown = [text]
+        if told is not None:
+            shown = [f"error: {told['message']}", *([f"hint: {told['hint']}"] if told.get("hint") else [])]
+        for each in shown:
+            self._write(f"{self._prefix(name)} | {each}")
+
+    def note(self, text: str) -> None:
+        """Words of the supervisor."""
+        self._write(text)
+
+    def progress(self, name: str, told: Mapping[str, Any]) -> None:
+        if self._display is not None:
+            self._display.progress(name, told)
+
+    def close(self) -> None:
+        if self._display is not None:
+            self._display.close()
+            self._display = None
+
+    def _prefix(self, name: str) -> str:
+        padded = f"{name:<{self._width}}"
+        if not self._is_coloured:
+            return padded
+        kind, _, index = name.partition(" ")
+        colours = _COLOURS.get(kind, (37,))
+        return f"\x1b[{colours[int(index or 0) % len(colours)]}m{padded}\x1b[0m"
+
+    def _write(self, text: str) -> None:
+        if self._display is not None:
+            self._display.line(text)
+        else:
+            self._stream.write(text + "\n")
+            self._stream.flush()

@@ -1,0 +1,280 @@
+"""Processes of a run under one hand: started in order, started again when they die, ended in order.
+
+Servers come first and go last. A server or trainer that dies is started again a number of times; what fails
+for good ends the run with its words. A signal ends trainers, then servers; a second one kills them all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from clickmill.errors import ClickmillError, StateError
+from clickmill.launch.failure import FINAL_CODES, exit_words, failure
+from clickmill.launch.process import Process
+from clickmill.store.durable import writing
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
+    from pathlib import Path
+
+    from clickmill.launch.address import Address
+    from clickmill.launch.member import Member
+    from clickmill.launch.screen import Screen
+
+T = TypeVar("T")
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
+"""Before a process is started again; doubled each time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How much is forgiven, and how long anything is waited for."""
+
+    max_restarts: int = 3
+    """Of each process."""
+    start_deadline_s: float = 600.0
+    """Until a server listens."""
+    end_deadline_s: float = 15.0
+    """Between being asked to end and being killed."""
+    servers_deadline_s: float = 60.0
+    """Until servers have ended by themselves after the last trainer."""
+
+
+class Stopped(Exception):  # noqa: N818 - it is no error
+    """A signal asked us to end."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        super().__init__(number.name)
+        self.number = number
+
+
+class Supervisor:
+    """Members of one run; `logs` is the folder for a log of each, None for none."""
+
+    def __init__(self, screen: Screen, logs: Path | None, policy: Policy) -> None:
+        self._screen = screen
+        self._logs = logs
+        self._policy = policy
+        self._members: list[Member] = []
+        self._lives: list[asyncio.Task[None]] = []
+        self._ending = asyncio.Event()
+        self.over: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+        """Set with the reason when the run cannot go on."""
+
+    async def start_server(self, member: Member) -> Address:
+        """Start a server and wait until it listens; where."""
+        self._start(member)
+        return await self._listens(member)
+
+    async def start_servers(self, members: list[Member]) -> list[Address]:
+        """Start several at once."""
+        for member in members:
+            self._start(member)
+        return [await self._listens(member) for member in members]
+
+    def start_trainer(self, member: Member) -> None:
+        """Start a trainer."""
+        self._start(member)
+
+    async def finish(self) -> Any:
+        """Wait until all have ended well; the summary of the first trainer that printed one."""
+        trainers = [each for each in self._members if each.kind == "trainer"]
+        servers = [each for each in self._members if each.kind == "server"]
+        await _all_done(trainers)
+        if not trainers:
+            await _all_done(servers)
+        else:
+            await self._servers_end(servers)
+        return next((summary for each in trainers if (summary := each.summary()) is not None), None)
+
+    async def end(self) -> None:
+        """End whatever still runs: trainers, then servers, each first asked and then killed."""
+        self._ending.set()
+        for kind in ("trainer", "server"):
+            await self._end([each for each in self._members if each.kind == kind])
+        for life in self._lives:
+            life.cancel()
+        await asyncio.gather(*self._lives, return_exceptions=True)
+        for member in self._members:
+            member.close()
+
+    def kill(self) -> None:
+        """End all at once."""
+        self._ending.set()
+        for member in self._members:
+            if member.process is not None:
+                member.process.kill()
+
+    def stop(self, reason: BaseException) -> None:
+        """The run cannot go on; the first reason counts."""
+        if not self.over.done():
+            self.over.set_result(reason)
+
+    async def _listens(self, member: Member) -> Address:
+        seconds = self._policy.start_deadline_s
+        try:
+            return await asyncio.wait_for(asyncio.shield(member.listens), seconds)
+        except TimeoutError:
+            raise StateError(
+                f"{member.name} does not listen, {seconds:g} seconds after it was started",
+                hint=self._log_hint(member),
+            ) from None
+
+    def _start(self, member: Member) -> None:
+        log = self._log_of(member)
+        if log is None:
+            member.attach(self._screen, None)
+        else:
+            with writing(log):
+                log.parent.mkdir(parents=True, exist_ok=True)
+                log.unlink(missing_ok=True)
+                member.attach(self._screen, log)
+        self._members.append(member)
+        self._lives.append(asyncio.create_task(self._live(member)))
+
+    async def _live(self, member: Member) -> None:
+        """All lives of a member, until it ends well, fails for good, or the run is over."""
+        try:
+            while not self._ending.is_set():
+                code = await self._one_life(member)
+                if self._ending.is_set() or self._is_done(member, code):
+                    return
+                if code in FINAL_CODES or member.num_restarts >= self._policy.max_restarts:
+                    self.stop(failure(member.name, code, member.words, self._log_of(member)))
+                    return
+                member.num_restarts += 1
+                self._screen.note(
+                    f"{member.name} {exit_words(code)}; started again, "
+                    f"{member.num_restarts} of {self._policy.max_restarts} times"
+                )
+                pause = _FIRST_PAUSE_S * 2 ** (member.num_restarts - 1)
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._ending.wait(), min(pause, _LONGEST_PAUSE_S))
+        except (ClickmillError, OSError) as error:
+            self.stop(error)
+
+    async def _one_life(self, member: Member) -> int:
+        member.start_over()
+        command = member.command(member.address)
+        member.process = await Process.start(command, member.take_output, member.take_words)
+        if self._ending.is_set():
+            member.process.kill()  # it was started while the end began
+        try:
+            return await member.process.wait()
+        finally:
+            member.process = None
+
+    def _is_done(self, member: Member, code: int) -> bool:
+        if code != 0:
+            return False
+        if member.kind == "server" and not member.listens.done():
+            self.stop(StateError(f"{member.name} ended before it listened", hint=self._log_hint(member)))
+        else:
+            member.is_done.set()
+        return True
+
+    async def _servers_end(self, servers: list[Member]) -> None:
+        """They end by themselves when the run is over; one that does not is ended, and told of."""
+        seconds = self._policy.servers_deadline_s
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(_all_done(servers), seconds)
+        late = [each.name for each in servers if not each.is_done.is_set()]
+        if late:
+            self._screen.note(
+                f"warning: {', '.join(late)} did not end within {seconds:g} seconds after training"
+            )
+
+    async def _end(self, members: list[Member]) -> None:
+        processes = [(each, each.process) for each in members if each.process is not None]
+        for _, process in processes:
+            process.ask_to_end()
+        lives = [life for each, life in zip(self._members, self._lives, strict=True) if each in members]
+        if not lives:
+            return
+        _, pending = await asyncio.wait(lives, timeout=self._policy.end_deadline_s)
+        if not pending:
+            return
+        for member in members:
+            if member.process is not None:
+                seconds = self._policy.end_deadline_s
+                self._screen.note(f"{member.name} did not end within {seconds:g} seconds; killed")
+                member.process.kill()
+        await asyncio.wait(pending, timeout=self._policy.end_deadline_s)
+
+    def _log_of(self, member: Member) -> Path | None:
+        return None if self._logs is None else self._logs / f"{member.name.replace(' ', '-')}.log"
+
+    def _log_hint(self, member: Member) -> str | None:
+        log = self._log_of(member)
+        return None if log is None else f"its log is `{log}`"
+
+
+def supervise(
+    body: Callable[[Supervisor], Coroutine[Any, Any, T]], *, screen: Screen, logs: Path | None, policy: Policy
+) -> T:
+    """Run `body` with a supervisor; whatever happens, no process is left behind.
+
+    Raises what failed, KeyboardInterrupt after Ctrl-C, and SystemExit with the code of another signal.
+    """
+    try:
+        return asyncio.run(_supervise(body, screen, logs, policy))
+    except Stopped as stopped:
+        if stopped.number == signal.SIGINT:
+            raise KeyboardInterrupt from None
+        raise SystemExit(128 + stopped.number) from None
+
+
+async def _supervise(
+    body: Callable[[Supervisor], Coroutine[Any, Any, T]], screen: Screen, logs: Path | None, policy: Policy
+) -> T:
+    supervisor = Supervisor(screen, logs, policy)
+    with _signals_to(supervisor, screen):
+        work = asyncio.create_task(body(supervisor))
+        try:
+            either: set[asyncio.Future[Any]] = {work, supervisor.over}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+            if supervisor.over.done():
+                raise supervisor.over.result()
+            return await work
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            await supervisor.end()
+            if not supervisor.over.done():
+                supervisor.over.cancel()
+            screen.close()
+
+
+@contextlib.contextmanager
+def _signals_to(supervisor: Supervisor, screen: Screen) -> Iterator[None]:
+    """The first signal ends the run in order, the next one at once."""
+    loop = asyncio.get_running_loop()
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+
+    def heard(number: signal.Signals) -> None:
+        if supervisor.over.done():
+            supervisor.kill()
+        else:
+            screen.note(f"{number.name}: ending trainers, then servers; once more to kill them")
+            supervisor.stop(Stopped(number))
+
+    for number in numbers:
+        if before[number] != signal.SIG_IGN:  # under nohup, or in the background of a script
+            loop.add_signal_handler(number, heard, number)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            if loop.remove_signal_handler(number):
+                signal.signal(number, before[number])
+
+
+async def _all_done(members: list[Member]) -> None:
+    waits: list[Awaitable[Any]] = [member.is_done.wait() for member in members]
+    await asyncio.gather(*waits)
