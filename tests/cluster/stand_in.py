@@ -76,7 +76,9 @@ def end(role: str, mark: Path) -> None:
 
 
 def token(arguments: argparse.Namespace) -> str:
-    return Path(arguments.token_file).read_text().strip() if arguments.token_file else ""
+    if arguments.token_file:
+        return Path(arguments.token_file).read_text().strip()
+    return os.environ.get("CLICKMILL_TOKEN", "none")
 
 
 def call(arguments: argparse.Namespace, *words: str) -> socket.socket:

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 import clickmill
-from clickmill.cli import configs, data, doctor, models, roles, runs, schemas
+from clickmill.cli import configs, data, doctor, models, roles, runs, schemas, ssh_cluster
 from clickmill.cli.exits import (
     FAILURE,
     INTERRUPTED,
@@ -142,6 +142,7 @@ def frame(
 
 runs.register(app)
 roles.register(app)
+app.command("ssh-cluster", context_settings=ssh_cluster.SETTINGS)(ssh_cluster.ssh_cluster)
 app.command("doctor")(doctor.doctor)
 app.command("models")(models.models)
 app.add_typer(data.app, name="data")

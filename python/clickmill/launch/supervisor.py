@@ -214,15 +214,25 @@ class Supervisor:
         return None if log is None else f"its log is `{log}`"
 
 
+async def _nothing() -> None:
+    pass
+
+
 def supervise(
-    body: Callable[[Supervisor], Coroutine[Any, Any, T]], *, screen: Screen, logs: Path | None, policy: Policy
+    body: Callable[[Supervisor], Coroutine[Any, Any, T]],
+    *,
+    screen: Screen,
+    logs: Path | None,
+    policy: Policy,
+    at_end: Callable[[], Awaitable[None]] = _nothing,
 ) -> T:
     """Run `body` with a supervisor; whatever happens, no process is left behind.
 
-    Raises what failed, KeyboardInterrupt after Ctrl-C, and SystemExit with the code of another signal.
+    `at_end` is run when all processes have ended, however they have. Raises what failed, KeyboardInterrupt
+    after Ctrl-C, and SystemExit with the code of another signal.
     """
     try:
-        return asyncio.run(_supervise(body, screen, logs, policy))
+        return asyncio.run(_supervise(body, at_end, screen, logs, policy))
     except Stopped as stopped:
         if stopped.number == signal.SIGINT:
             raise KeyboardInterrupt from None
@@ -230,7 +240,11 @@ def supervise(
 
 
 async def _supervise(
-    body: Callable[[Supervisor], Coroutine[Any, Any, T]], screen: Screen, logs: Path | None, policy: Policy
+    body: Callable[[Supervisor], Coroutine[Any, Any, T]],
+    at_end: Callable[[], Awaitable[None]],
+    screen: Screen,
+    logs: Path | None,
+    policy: Policy,
 ) -> T:
     supervisor = Supervisor(screen, logs, policy)
     with _signals_to(supervisor, screen):
@@ -245,6 +259,7 @@ async def _supervise(
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
             await supervisor.end()
+            await at_end()
             if not supervisor.over.done():
                 supervisor.over.cancel()
             screen.close()
