@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-FINAL_CODES = frozenset({2, 3, 4})
-"""Wrong arguments or configuration, unreadable samples, a damaged file: another try changes nothing."""
+_FINAL_CODES = frozenset({2, 3, 4})
+"""Wrong arguments or configuration, unreadable samples, a damaged file."""
+_FINAL_KINDS = frozenset({"MissingExtra", "DivergedError"})
 
 
 def exit_words(code: int) -> str:
@@ -23,6 +24,11 @@ def exit_words(code: int) -> str:
     if number in signal.valid_signals() and (code < 0 or code > 128):
         return f"was killed by {signal.Signals(number).name}"
     return f"ended with exit code {code}"
+
+
+def is_final(code: int, words: Sequence[str]) -> bool:
+    """Whether another try would end in the same way."""
+    return code in _FINAL_CODES or (_last_told(words) or {}).get("kind") in _FINAL_KINDS
 
 
 def told_error(line: str) -> dict[str, Any] | None:
@@ -42,13 +48,17 @@ def failure(name: str, code: int, words: Sequence[str], log: Path | None) -> Cli
     Where it told an error of ours, that one with its kind, so that the run ends with the same exit code.
     """
     place = f"its log is `{log}`" if log is not None else None
-    told = next((error for line in reversed(words) if (error := told_error(line))), None)
+    told = _last_told(words)
     if told is not None:
         hint = "; ".join(part for part in (told.get("hint"), place) if part) or None
         return _kind(told.get("kind"))(f"{name}: {told['message']}", hint=hint)
     last = next((line.strip() for line in reversed(words) if line.strip()), "")
     said = f": {last.removeprefix('error: ')}" if last else ""
     return ClickmillError(f"{name} {exit_words(code)}{said}", hint=place)
+
+
+def _last_told(words: Sequence[str]) -> dict[str, Any] | None:
+    return next((error for line in reversed(words) if (error := told_error(line))), None)
 
 
 def _kind(name: object) -> type[ClickmillError]:

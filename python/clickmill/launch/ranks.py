@@ -90,7 +90,8 @@ class RankRun:
                 meeting = Address(own_host(rank, os.environ), free_port())
                 self.rendezvous.announce(meeting)
             else:
-                meeting = self.rendezvous.wait(self.runner.cluster.wait_for_members_s)
+                # Nobody listens there before rank 0 has imported torch.
+                meeting = self.rendezvous.wait(self.runner.cluster.wait_for_members_s, until_open=False)
             command = worker_command(
                 rank.rank, rank.size, self._sized(), meeting=meeting, local_rank=rank.local_rank
             )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import socket
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _POLL_S = 0.05
+_CONNECT_S = 5.0
 FOLDER = "rendezvous"
 
 
@@ -60,16 +62,20 @@ class Rendezvous:
         """By the first rank: the job is over."""
         shutil.rmtree(self.place, ignore_errors=True)
 
-    def wait(self, deadline_s: float) -> Address:
-        """By the others: where the first rank listens. Raises StateError after `deadline_s` seconds."""
+    def wait(self, deadline_s: float, *, until_open: bool = True) -> Address:
+        """By the others: where the first rank listens. Raises StateError after `deadline_s` seconds.
+
+        With `until_open` an address that nobody listens at is not believed: a job that was killed has left
+        its files behind, and the next one may have been given the same name.
+        """
         end = time.monotonic() + deadline_s
         while True:
             address = self._read()
-            if address is not None:
+            if address is not None and (not until_open or _is_open(address)):
                 return address
             if time.monotonic() >= end:
                 raise StateError(
-                    f"rank 0 has not written `{self.meeting_file}` within {deadline_s:g} seconds",
+                    f"rank 0 does not listen, by `{self.meeting_file}`, after {deadline_s:g} seconds",
                     hint="all ranks need the same folder of the run: on several machines, a shared one",
                 )
             time.sleep(_POLL_S)
@@ -80,3 +86,11 @@ class Rendezvous:
         except FileNotFoundError:
             return None
         return parse_address(body["address"]) if body["job"] == self.job else None
+
+
+def _is_open(address: Address) -> bool:
+    try:
+        socket.create_connection(address, timeout=_CONNECT_S).close()
+    except OSError:
+        return False
+    return True

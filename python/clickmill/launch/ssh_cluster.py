@@ -174,7 +174,8 @@ class SshCluster:
             async def prepare(host: Host) -> None:
                 folder = quote_path(self.folder)
                 make = "" if self.workspace is not None else f"mkdir -p {folder} && "
-                steps = f"{make}cd {folder} && mkdir -p log && echo {host.index} > nodefile"
+                clear = f"mkdir -p log && rm -f {SERVER_LOG} {TRAIN_LOG}"
+                steps = f"{make}cd {folder} && {clear} && echo {host.index} > nodefile"
                 if archive is None:
                     await host.run(steps)
                 else:

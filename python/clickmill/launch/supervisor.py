@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clickmill.errors import ClickmillError, StateError
-from clickmill.launch.failure import FINAL_CODES, exit_words, failure
+from clickmill.launch.failure import exit_words, failure, is_final
 from clickmill.launch.process import Process
 from clickmill.store.durable import writing
 
@@ -144,7 +144,7 @@ class Supervisor:
                 code = await self._one_life(member)
                 if self._ending.is_set() or self._is_done(member, code):
                     return
-                if code in FINAL_CODES or member.num_restarts >= self._policy.max_restarts:
+                if is_final(code, member.words) or member.num_restarts >= self._policy.max_restarts:
                     self.stop(failure(member.name, code, member.words, self._log_of(member)))
                     return
                 member.num_restarts += 1

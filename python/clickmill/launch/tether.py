@@ -1,6 +1,6 @@
 """Run on a host of an ssh cluster: a command that lives as long as whoever started it keeps speaking.
 
-    python -m clickmill.launch.tether --log FILE -- COMMAND [ARGUMENT...]
+    python -m clickmill.launch.tether --log FILE [--silence SECONDS] -- COMMAND [ARGUMENT...]
 
 Lines of the command go to stdout and stderr, and all of them to the log. When stdin is closed, or silent for
 too long, the connection or the launcher has died: the command is asked to end, and then killed.
@@ -35,9 +35,9 @@ _DRAIN_S = 5.0
 class Tether:
     """A running command and what ends it."""
 
-    def __init__(self, command: list[str], log: Path) -> None:
+    def __init__(self, command: list[str], log: Path, silence_s: float = SILENCE_S) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
-        self._log = log.open("wb", buffering=0)
+        self._log = log.open("ab", buffering=0)
         bound = str(Path(__file__).with_name("bound.py"))
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", bound, str(os.getpid()), *command],
@@ -46,6 +46,7 @@ class Tether:
             stderr=subprocess.PIPE,
             process_group=0,
         )
+        self._silence_s = silence_s
         self._lock = threading.Lock()
 
     def run(self) -> int:
@@ -80,9 +81,9 @@ class Tether:
 
     def _watch(self) -> None:
         while True:
-            readable, _, _ = select.select([0], [], [], SILENCE_S)
+            readable, _, _ = select.select([0], [], [], self._silence_s)
             if not readable:
-                self._note(f"tether.ended reason=silence seconds={SILENCE_S:g}")
+                self._note(f"tether.ended reason=silence seconds={self._silence_s:g}")
                 break
             if not os.read(0, 4096):
                 self._note("tether.ended reason=closed")
@@ -109,9 +110,10 @@ def main() -> NoReturn:
     """Exit code of the command; 128 and its number for a signal."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--log", type=Path, required=True)
+    parser.add_argument("--silence", type=float, default=SILENCE_S)
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
-    tether = Tether(arguments.command, arguments.log)
+    tether = Tether(arguments.command, arguments.log, arguments.silence)
 
     def asked(_number: int, _frame: FrameType | None) -> None:
         tether.end()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -61,11 +62,11 @@ def test_what_an_earlier_job_left_is_not_taken_for_this_one(tmp_path: Path) -> N
     old.open()
     old.announce(Address("127.0.0.1", 7))
     new = Rendezvous(tmp_path, "2")
-    with pytest.raises(StateError, match="rank 0 has not written"):
-        new.wait(0.0)
+    with pytest.raises(StateError, match="rank 0 does not listen"):
+        new.wait(0.0, until_open=False)
     new.open()
     new.announce(Address("127.0.0.1", 8))
-    assert new.wait(0.0) == Address("127.0.0.1", 8)
+    assert new.wait(0.0, until_open=False) == Address("127.0.0.1", 8)
     assert new.token_file.stat().st_mode & 0o777 == 0o600
     assert new.token_file.read_text() != old.token_file.read_text()
 
@@ -76,6 +77,17 @@ def test_a_job_whose_name_was_used_before_starts_afresh(tmp_path: Path) -> None:
     meeting.announce(Address("127.0.0.1", 7))
     meeting.open()
     with pytest.raises(StateError):
-        meeting.wait(0.0)
+        meeting.wait(0.0, until_open=False)
     meeting.close()
     assert list((tmp_path / "rendezvous").iterdir()) == []
+
+
+def test_an_address_at_which_nobody_listens_is_not_believed(tmp_path: Path) -> None:
+    meeting = Rendezvous(tmp_path, "1")
+    meeting.open()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = Address(*server.getsockname())
+        meeting.announce(address)
+        assert meeting.wait(0.0) == address
+    with pytest.raises(StateError):
+        meeting.wait(0.0)

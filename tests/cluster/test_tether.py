@@ -1,0 +1,82 @@
+"""What hangs on a tether ends with whoever holds it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.cluster.launched import is_alive, wait_until
+
+SPEAK = "import os, sys; print(os.getpid(), flush=True); print('words', file=sys.stderr, flush=True); "
+FOREVER = SPEAK + "import threading; threading.Event().wait()"
+DEAF = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " + FOREVER
+
+
+@contextmanager
+def tethered(folder: Path, code: str, *options: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A tether around a Python program, and the id of that program."""
+    argv = [sys.executable, "-m", "clickmill.launch.tether", "--log", "log/a.log", *options, "--"]
+    with subprocess.Popen(
+        [*argv, sys.executable, "-c", code],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process, int(process.stdout.readline())
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def test_output_code_and_log_are_those_of_the_command(tmp_path: Path) -> None:
+    with tethered(tmp_path, SPEAK + "sys.exit(3)") as (process, pid):
+        assert process.wait(60) == 3
+        assert process.stderr is not None
+        assert process.stderr.read() == b"words\n"
+    assert sorted((tmp_path / "log/a.log").read_text().split()) == sorted([str(pid), "words"])
+
+
+def test_a_closed_connection_ends_the_command(tmp_path: Path) -> None:
+    with tethered(tmp_path, FOREVER) as (process, pid):
+        assert process.stdin is not None
+        process.stdin.write(b"\n")
+        process.stdin.close()
+        assert process.wait(60) == 128 + signal.SIGTERM
+        assert not is_alive(pid)
+    assert "reason=closed" in (tmp_path / "log/a.log").read_text()
+
+
+def test_silence_ends_the_command(tmp_path: Path) -> None:
+    with tethered(tmp_path, FOREVER, "--silence", "0.1") as (process, pid):
+        assert process.wait(60) == 128 + signal.SIGTERM
+        assert not is_alive(pid)
+    assert "reason=silence" in (tmp_path / "log/a.log").read_text()
+
+
+def test_a_command_that_does_not_listen_is_killed(tmp_path: Path) -> None:
+    with tethered(tmp_path, DEAF) as (process, pid):
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(60) == 128 + signal.SIGKILL
+        assert not is_alive(pid)
+
+
+def test_a_killed_tether_takes_the_command_with_it(tmp_path: Path) -> None:
+    with tethered(tmp_path, FOREVER) as (process, pid):
+        process.kill()
+        process.wait()
+        wait_until(lambda: not is_alive(pid))
+
+
+def test_a_command_that_is_not_there_is_named(tmp_path: Path) -> None:
+    argv = [sys.executable, "-m", "clickmill.launch.tether", "--log", "a.log", "--", "no-such-command"]
+    with subprocess.Popen(argv, cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.wait(60) == 1
+    assert "cannot start `no-such-command`" in (tmp_path / "a.log").read_text()
