@@ -29,7 +29,7 @@ def test_a_process_that_becomes_a_role_can_run_nothing_before_it() -> None:
     config = parse_config(CONFIG.replace("CLASS", "cluster_train"))
     trained: list[object] = []
     launch = Launch(config, Source("config.yaml"), lambda runner: [trained.append(runner)], environ={})
-    with pytest.raises(ConfigError, match="config.yaml:5:.*it must be the only runner of `mode`"):
+    with pytest.raises(ConfigError, match=r"config.yaml:5:.*it must be the only runner of `mode`"):
         launch.train()
     assert trained == []
 
