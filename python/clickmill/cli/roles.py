@@ -66,6 +66,9 @@ def pserver(
     tls_authority: Annotated[
         str, typer.Option("--tls-authority", metavar="FILE", help="PEM file of who signs certificates.")
     ] = "",
+    tls_server_name: Annotated[
+        str, typer.Option("--tls-server-name", help="Name that certificates of servers are made out to.")
+    ] = "clickmill",
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Listen beyond this machine without a token.")
     ] = False,
@@ -88,7 +91,7 @@ def pserver(
             "certificate": tls_certificate,
             "key": tls_key,
             "authority": tls_authority,
-            "server_name": "clickmill",
+            "server_name": tls_server_name,
         }
     options = ps.PserverOptions(
         host=host,
@@ -124,6 +127,9 @@ def trainer(
     overrides: Overrides = None,
     name: Annotated[str, typer.Option("--name", help="What logs call it.")] = "trainer",
     token_file: TokenFile = "",
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Speak to servers of other machines without a token.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Train what the coordinator of a cluster gives out, until the run is over.
@@ -139,6 +145,13 @@ def trainer(
     config = load_config(model, overrides=overrides or ())
     runner = config.runners()[0]
     phase = config.phases_of(runner)[0]
+    token = read_token(token_file or runner.cluster.token_file)
+    host = coordinator.rpartition(":")[0]
+    if token is None and not insecure and host not in {"127.0.0.1", "localhost", "[::1]"}:
+        raise ConfigError(
+            f"`{coordinator}` is on another machine, and there is no token",
+            hint="give --token-file, or say that it is meant with --insecure",
+        )
     cluster = import_module("clickmill.train.cluster.trainer")
     summary = cluster.ClusterTrainer(
         config,
@@ -146,7 +159,7 @@ def trainer(
         phase,
         coordinator=coordinator,
         name=name,
-        token=read_token(token_file or runner.cluster.token_file),
+        token=token,
     ).run()
     if json:
         print_json(summary)

@@ -94,7 +94,8 @@ class LocalCluster:
                 coordinator=coordinator,
                 snapshots=str(self.folder / SNAPSHOTS),
                 secrets=secrets,
-                memory_budget=self.runner.cluster.memory_budget,
+                pservers=self.runner.server_num,
+                cluster=self.runner.cluster,
                 talk=self.source.talk,
             )
 

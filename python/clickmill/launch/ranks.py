@@ -125,7 +125,8 @@ class RankRun:
                 coordinator=coordinator,
                 snapshots=str(folder / SNAPSHOTS),
                 secrets=self._secrets,
-                memory_budget=self.runner.cluster.memory_budget,
+                pservers=self.runner.server_num,
+                cluster=self.runner.cluster,
                 talk=self.source.talk,
             )
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from clickmill.config.cluster import ClusterConfig
     from clickmill.launch.address import Address
 
 PROGRESS_VARIABLE = "CLICKMILL_PROGRESS"
@@ -79,10 +80,11 @@ def pserver_command(
     index: int,
     listen: Address,
     *,
+    pservers: int,
     coordinator: Address | None,
     snapshots: str,
     secrets: Secrets,
-    memory_budget: str = "",
+    cluster: ClusterConfig,
     metrics_port: int = 0,
     talk: Sequence[str] = (),
     is_json: bool = True,
@@ -90,12 +92,22 @@ def pserver_command(
 ) -> RoleCommand:
     """Parameter server `index`; number 0 is the coordinator and needs to be told of none."""
     argv = [*(clickmill or CLICKMILL), *talk, "pserver", "--host", listen.host, "--port", str(listen.port)]
-    argv += ["--index", str(index), "--snapshots", snapshots, "--metrics-port", str(metrics_port)]
+    argv += ["--index", str(index), "--snapshots", snapshots]
     if index > 0:
         assert coordinator is not None
         argv += ["--coordinator", str(coordinator)]
-    if memory_budget:
-        argv += ["--memory-budget", memory_budget]
+    else:
+        argv += ["--pservers", str(pservers)]
+    argv += ["--dead-after", f"{cluster.dead_after_s:g}"]
+    argv += ["--wait-for-members", f"{cluster.wait_for_members_s:g}"]
+    if cluster.memory_budget:
+        argv += ["--memory-budget", cluster.memory_budget]
+    if cluster.tls is not None:
+        tls = cluster.tls
+        argv += ["--tls-certificate", tls.certificate, "--tls-key", tls.key]
+        argv += ["--tls-authority", tls.authority, "--tls-server-name", tls.server_name]
+    if metrics_port:
+        argv += ["--metrics-port", str(metrics_port)]
     return RoleCommand(f"pserver {index}", (*argv, *secrets.arguments, *_json(is_json)))
 
 
@@ -119,7 +131,11 @@ def trainer_command(
         "--coordinator",
         str(coordinator),
     ]
-    argv += ["--metrics-port", str(metrics_port), *secrets.arguments, *_json(is_json), *extra]
+    if metrics_port:
+        argv += ["--metrics-port", str(metrics_port)]
+    if index is not None:
+        argv += ["--name", f"trainer {index}"]
+    argv += [*secrets.arguments, *_json(is_json), *extra]
     name = "trainer" if index is None else f"trainer {index}"
     return RoleCommand(name, tuple(argv))
 

@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clickmill.config.cluster import ClusterConfig
 from clickmill.errors import ClickmillError, ConfigError
 from clickmill.launch.address import Address
 from clickmill.launch.member import Member
@@ -71,7 +72,7 @@ class SshCluster:
     max_restarts: int = 3
     job: str = field(default_factory=job_name)
     _members: list[Host] = field(default_factory=list)
-    _memory_budget: str = ""
+    _cluster: ClusterConfig = field(default_factory=ClusterConfig)
 
     def train(self) -> dict[str, Any]:
         """Run to the end: folder of the job, hosts, logs, and the summary of the run."""
@@ -141,7 +142,8 @@ class SshCluster:
                 coordinator=coordinator,
                 snapshots=_SNAPSHOTS,
                 secrets=secrets,
-                memory_budget=self._memory_budget,
+                pservers=len(self._members),
+                cluster=self._cluster,
                 talk=self.source.talk,
                 clickmill=self._clickmill,
             )
@@ -202,7 +204,7 @@ class SshCluster:
                 hint="choose it with `--set mode=NAME`",
             )
         index, runner = chosen[0]
-        self._memory_budget = runner["cluster"]["memory_budget"]
+        self._cluster = ClusterConfig.model_validate(runner["cluster"])
         number = len(self._members)
         source = self.source.with_overrides(
             f"runner.{index}.worker_num={number}", f"runner.{index}.server_num={number}"
