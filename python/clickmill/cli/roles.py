@@ -13,6 +13,7 @@ import typer
 from clickmill.cli.extras import require
 from clickmill.cli.options import ConfigSource, Json, Overrides
 from clickmill.cli.output import print_json, print_text
+from clickmill.cli.progress import training_observers
 from clickmill.cli.runs import print_summary
 from clickmill.errors import ConfigError
 
@@ -160,6 +161,7 @@ def trainer(
         coordinator=coordinator,
         name=name,
         token=token,
+        observers=training_observers(is_shown=not json),
     ).run()
     if json:
         print_json(summary)

@@ -21,6 +21,7 @@ from clickmill.ps.coordinator import Coordinator, EpochChanged, Membership
 from clickmill.ps.wire import settings_json, wire_settings
 from clickmill.train.archive import Archive
 from clickmill.train.assembly import build_parts, check_label, plan_schema
+from clickmill.train.cluster.chronicle import Chronicle
 from clickmill.train.cluster.duties import Decider
 from clickmill.train.cluster.job import make_job
 from clickmill.train.cluster.publishing import Publisher
@@ -30,6 +31,7 @@ from clickmill.train.cluster.units import Unit
 from clickmill.train.cluster.worker import LeaseLost, Tools, Worker
 from clickmill.train.compute import Computer
 from clickmill.train.crew import Crew
+from clickmill.train.observer import RunStart
 from clickmill.train.parameters import Rates
 from clickmill.train.replica import Replicas
 from clickmill.train.resuming import settings_of
@@ -72,30 +74,49 @@ class ClusterTrainer:
         self._address = coordinator
         self._name = name
         self._wire = wire_settings("trainer", name, token=token, runner=runner)
-        self._observers = list(observers)
+        self._observers = tuple(observers)
         self._held: dict[int, Stream] = {}
-        self._published: str | None = None
-        self._checkpoint: Message = {}
+        self._bytes_done = 0
+        """Of units that this trainer has finished."""
+        self._end: Message = {}
+        """The coordinator's summary of the run."""
 
     def run(self) -> Message:
         """Take part until the run is over; its summary."""
         prepare_process(self._phase.thread_num)
         self._build()
+        try:
+            return self._take_part()
+        finally:
+            self._chronicle.close()
+
+    def _take_part(self) -> Message:
         with Crew(self._phase.thread_num) as crew:
             while True:
                 membership = self._join()
                 if membership is None:
                     return self._summary()
                 try:
+                    self._chronicle.join(
+                        membership, Coordinator(self._wire, self._address), self._start(membership)
+                    )
                     self._belong(crew, membership)
                     return self._summary()
                 except WireError as error:
                     # Declared dead, or a server is gone: what is under way is void.
                     logger.warning("trainer.rejoins reason=%s", error)
-                    membership.leave()
                 finally:
-                    membership.close()
+                    membership.leave()
                     self._drop_streams()
+
+    def _start(self, membership: Membership) -> RunStart:
+        return RunStart(
+            model=self._parts.model_spec,
+            num_parameters=sum(each.numel() for each in self._replicas[0].parameters),
+            num_workers=self._phase.thread_num,
+            passes=self._runner.epochs,
+            resumed_from=None if membership.place["step"] == 0 else self._archive.newest(),
+        )
 
     def _build(self) -> None:
         config, runner, phase = self._config, self._runner, self._phase
@@ -152,6 +173,13 @@ class ClusterTrainer:
         )
         folder = run_folder(runner)
         self._archive = Archive(runner, folder, "")
+        self._chronicle = Chronicle(
+            folder=folder,
+            parts=self._parts,
+            rates=rates,
+            print_interval=runner.print_interval,
+            observers=self._observers,
+        )
         self._decider = Decider(runner, self._parts)
         self._publisher = Publisher(
             parts=self._parts,
@@ -179,7 +207,7 @@ class ClusterTrainer:
                 case "welcome":
                     return Membership(self._wire, self._address, answer)
                 case "end":
-                    self._checkpoint = answer["summary"]
+                    self._end = answer["summary"]
                     return None
                 case "refused":
                     raise WireError(f"the coordinator refuses this trainer: {answer['reason']}")
@@ -215,7 +243,7 @@ class ClusterTrainer:
                     case "duty":
                         self._do(membership, answer)
                     case "end":
-                        self._checkpoint = answer["summary"]
+                        self._end = answer["summary"]
                         return
                     case _:
                         logger.debug("trainer.waits for=%s", answer.get("for_whom"))
@@ -246,6 +274,7 @@ class ClusterTrainer:
             self._schedule.load_state(json.loads(answer["schedule"])["schedule"])
 
     def _train(self, crew: Crew, worker: Worker, grants: Sequence[Message], pass_number: int) -> None:
+        self._chronicle.begin_pass(pass_number, self._pass_bytes(pass_number), worker.step)
         streams = []
         for grant in grants:
             stream = self._held.get(grant["lease"])
@@ -256,6 +285,7 @@ class ClusterTrainer:
         worker.train(crew, streams, pass_number)
         for stream in streams:
             if stream.is_ended:
+                self._bytes_done += stream.source.progress()[0]
                 self._held.pop(stream.lease).close()
 
     def _validate(self, crew: Crew, scorer: Scorer, grant: Message) -> None:
@@ -278,6 +308,7 @@ class ClusterTrainer:
         try:
             if duty["name"] == "decide":
                 output = self._decider.decide(given)
+                self._chronicle.end_pass(given["history"][-1], self._decider.numbers)
             else:
                 output = self._publish(duty["pass"], given)
             outcome = {"kind": "output", "output": output}
@@ -291,10 +322,12 @@ class ClusterTrainer:
         checkpoint = self._publisher.publish(pass_number, given["snapshot"], None, {}, has_stopped=False)
         return {"checkpoint": str(checkpoint.folder)}
 
+    def _pass_bytes(self, pass_number: int) -> int:
+        return sum(self._units[unit].num_bytes for unit in self._job["passes"][pass_number]["train"])
+
     def _after_step(self, batch: Batch, loss: float, step: int) -> None:
-        del loss, step
-        for observer in self._observers:
-            observer.advance(batch.num_rows, 0)
+        done = self._bytes_done + sum(stream.source.progress()[0] for stream in self._held.values())
+        self._chronicle.after_step(batch, loss, step, done)
 
     def _drop_streams(self) -> None:
         for stream in self._held.values():
@@ -303,7 +336,7 @@ class ClusterTrainer:
 
     def _summary(self) -> Message:
         newest = self._archive.newest()
-        summary = self._checkpoint
+        summary = self._end
         last = summary["passes"][-1] if summary.get("passes") else {"train": {}, "validation": {}}
         return {
             "run": str(run_folder(self._runner)),

@@ -32,6 +32,11 @@ class Unit:
             return file.path.name
         return f"{file.path.name}[{file.start}..{'' if file.end is None else file.end}]"
 
+    @property
+    def num_bytes(self) -> int:
+        """Of the file, as it lies there."""
+        return _size(self.file)
+
     def to_json(self) -> dict[str, Any]:
         """As the job holds it."""
         return {

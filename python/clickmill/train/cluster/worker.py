@@ -74,6 +74,11 @@ class Worker:
         self._fence = membership.fence
         self._pushes = 0
 
+    @property
+    def step(self) -> int:
+        """Updates that the servers have applied, as far as this trainer knows."""
+        return self._step
+
     def train(self, crew: Crew, streams: Sequence[Stream], pass_number: int) -> None:
         """Train until a stream ends, or LeaseLost; streams keep what they have read."""
         self._begin([stream for stream in streams if stream.current is None])

@@ -1,0 +1,164 @@
+"""What a cluster tells of its run: told once, whichever trainer tells it.
+
+The trainer with the lowest number asks now and then for the metrics, which are counted in one place over all
+trainers; the end of a pass is told by the trainer that decides how to go on after it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from clickmill.errors import WireError
+from clickmill.train.journal import FILE_NAME, Journal
+from clickmill.train.measures import training_metrics
+from clickmill.train.observer import Interval, PassEnd, RunStart, Saved
+from clickmill.train.observers import JournalObserver, LogObserver
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from clickmill._core import Batch
+    from clickmill.ps.coordinator import Coordinator, Membership
+    from clickmill.train.assembly import Parts
+    from clickmill.train.checkpoint import Checkpoint
+    from clickmill.train.observer import Observer
+    from clickmill.train.parameters import Rates
+
+    Message = dict[str, Any]
+
+logger = logging.getLogger("clickmill.train")
+
+
+class Chronicle:
+    """Observers of one trainer, and what it tells them."""
+
+    def __init__(
+        self,
+        *,
+        folder: Path,
+        parts: Parts,
+        rates: Rates,
+        print_interval: int,
+        observers: Sequence[Observer],
+    ) -> None:
+        self._folder = folder
+        self._own = list(observers)
+        """They hear of this trainer's work."""
+        self._all: list[Observer] = []
+        """They hear of the whole run."""
+        self._metrics = training_metrics(parts.model)
+        self._rates = rates
+        self._print_interval = print_interval
+        self._coordinator: Coordinator | None = None
+        self._pass_number = -1
+        self._pass_began = time.monotonic()
+        self._mark = (time.monotonic(), 0)
+        self._next_line = 0
+        self._first_step = 0
+        self.samples = 0
+
+    def join(self, membership: Membership, coordinator: Coordinator, start: RunStart) -> None:
+        """This trainer has become a member; the first of them speaks for all."""
+        self._close_all()
+        is_chief = membership.number == 0
+        if is_chief:
+            path = self._folder / FILE_NAME
+            is_new = membership.place["step"] == 0
+            keep_bytes = path.stat().st_size if path.exists() and not is_new else 0
+            self._all = [LogObserver(), JournalObserver(Journal(self._folder, keep_bytes=keep_bytes))]
+            self._coordinator = coordinator
+        for observer in (*self._own, *self._all):
+            observer.run_start(start)
+
+    def begin_pass(self, pass_number: int, total_bytes: int, step: int) -> None:
+        """The first lease of a pass is here."""
+        if pass_number == self._pass_number:
+            return
+        self._pass_number = pass_number
+        self._pass_began = time.monotonic()
+        self._mark = (self._pass_began, 0)
+        self._first_step = self._next_line = step
+        for observer in (*self._own, *self._all):
+            observer.pass_start(pass_number, total_bytes)
+
+    def after_step(self, batch: Batch, loss: float, step: int, bytes_done: int) -> None:
+        """A batch has been trained on."""
+        self.samples += batch.num_rows
+        for observer in self._own:
+            observer.advance(batch.num_rows, bytes_done)
+        if self._coordinator is not None and step >= self._next_line:
+            self._next_line = step + self._print_interval
+            self._tell_interval(self._coordinator, loss, step)
+
+    def _tell_interval(self, coordinator: Coordinator, loss: float, step: int) -> None:
+        try:
+            numbers = coordinator.metrics()["numbers"]
+        except WireError as error:
+            # The next step finds out what is the matter.
+            logger.debug("metrics are not to be had: %s", error)
+            return
+        now, samples = time.monotonic(), round(numbers.get("count", 0))
+        then, before = self._mark
+        self._mark = (now, samples)
+        rate = self._rates.dense * self._rates.schedule.factor(step, self._pass_number)
+        event = Interval(
+            pass_number=self._pass_number,
+            batch=max(step - self._first_step - 1, 0),
+            step=step,
+            samples=samples,
+            loss=loss,
+            learning_rate=rate,
+            metrics=self._metrics.complete(numbers),
+            samples_per_second=max(samples - before, 0) / max(now - then, 1e-9),
+        )
+        for observer in (*self._own, *self._all):
+            observer.interval(event)
+
+    def end_pass(self, summary: Message, numbers: Callable[[Message, str], dict[str, float]]) -> None:
+        """A pass is over on all trainers."""
+        event = PassEnd(
+            pass_number=summary["pass"],
+            step=summary["batches"],
+            samples=summary["samples"],
+            seconds=time.monotonic() - self._pass_began,
+            train=numbers(summary, "train"),
+            validation=numbers(summary, "validation"),
+            bad_lines=0,
+            table_rows={},
+        )
+        self._tell_all(lambda observer: observer.pass_end(event))
+
+    def saved(self, checkpoint: Checkpoint, seconds: float) -> None:
+        """A checkpoint of the run is durable."""
+        manifest = checkpoint.manifest
+        event = Saved(
+            checkpoint.folder, manifest.pass_number - 1, 0, manifest.step, is_full=True, seconds=seconds
+        )
+        self._tell_all(lambda observer: observer.saved(event))
+
+    def close(self) -> None:
+        """Let go of files and the terminal."""
+        self._close_all()
+        for observer in self._own:
+            observer.close()
+
+    def _tell_all(self, call: Callable[[Observer], None]) -> None:
+        """Tell the run's observers, also where this trainer does not speak for the others otherwise."""
+        observers = self._all
+        if not observers:
+            size = (self._folder / FILE_NAME).stat().st_size if (self._folder / FILE_NAME).exists() else 0
+            observers = [LogObserver(), JournalObserver(Journal(self._folder, keep_bytes=size))]
+        for observer in (*self._own, *observers):
+            call(observer)
+        if not self._all:
+            for observer in observers:
+                observer.close()
+
+    def _close_all(self) -> None:
+        for observer in self._all:
+            observer.close()
+        self._all = []
+        self._coordinator = None
