@@ -170,6 +170,8 @@ class ClusterTrainer:
             rates=rates,
             stopwatch=self._stopwatch,
             reads_between=runner.communicator.max_send_grad_num_before_recv,
+            batch_size=self._data.config.batch_size,
+            has_rounds=runner.distribute_strategy in {"sync", "hybrid"},
         )
         folder = run_folder(runner)
         self._archive = Archive(runner, folder, "")

@@ -56,7 +56,9 @@ def unit_bytes(files: Sequence[FileRange], num_trainers: int, asked: int) -> int
     if asked:
         return asked
     total = sum(_size(file) for file in files)
-    return min(max(total // max(num_trainers * _LEASES_EACH, 1), _MIN_BYTES), _MAX_BYTES)
+    # One trainer needs no help, and every piece ends in a short batch.
+    pieces = num_trainers * _LEASES_EACH if num_trainers > 1 else 1
+    return min(max(total // pieces, _MIN_BYTES), _MAX_BYTES)
 
 
 def cut_files(files: Sequence[FileRange], piece_bytes: int, *, can_cut: bool) -> list[FileRange]:

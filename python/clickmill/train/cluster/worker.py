@@ -47,6 +47,9 @@ class Tools:
     stopwatch: Stopwatch
     reads_between: int
     """Pushes between two reads of the dense parameters."""
+    batch_size: int
+    has_rounds: bool
+    """Whether gradients of all lanes meet on the servers."""
 
 
 class LeaseLost(Exception):  # noqa: N818 - no failure: what was leased is dealt anew
@@ -164,7 +167,7 @@ class Worker:
         for feed, lookup in zip(tools.feeds, update.lookups, strict=True):
             if tools.tables[feed.table].has_statistics:
                 lookup.observe()
-        factor = tools.rates.factor(update)
+        factor = tools.rates.factor(update) * self._share(batch)
         assert stream.ticket is not None
         return _core.Push(
             stream.ticket,
@@ -182,6 +185,13 @@ class Worker:
             lane=stream.lane,
             is_last=is_last and stream.is_last_unit,
         )
+
+    def _share(self, batch: Batch) -> float:
+        """What a short batch counts for: units end in one, and its gradient is the mean of fewer samples.
+
+        In rounds the servers weigh all parts by their samples.
+        """
+        return 1.0 if self._tools.has_rounds else min(batch.num_rows / self._tools.batch_size, 1.0)
 
     def _read(self, streams: Sequence[Stream], taken: Sequence[Taken]) -> None:
         self._step_all([], streams, taken)
