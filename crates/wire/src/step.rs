@@ -289,7 +289,8 @@ pub fn encode_keys(out: &mut Writer<'_>, head: &KeysHead) {
     out.u64(head.ticket);
     out.u8(flag(head.wants_dense, WANTS_DENSE)
         | flag(head.is_training, IS_TRAINING)
-        | flag(head.wants_full_rows, WANTS_FULL_ROWS));
+        | flag(head.wants_full_rows, WANTS_FULL_ROWS)
+        | flag(head.precision == Precision::Bf16, WANTS_BF16));
     encode_count(out, head.num_feeds);
 }
 
