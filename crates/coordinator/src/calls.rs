@@ -26,11 +26,19 @@ struct Open {
 /// Commands without an answer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Calls {
+    /// Servers outlive a coordinator: no two lives use the same numbers.
+    first: u64,
     num_made: u64,
     open: BTreeMap<CallId, Open>,
 }
 
 impl Calls {
+    pub(crate) fn new(life: u64) -> Self {
+        Self {
+            first: life << 40,
+            ..Self::default()
+        }
+    }
     pub(crate) fn start(
         &mut self,
         server: u32,
@@ -40,7 +48,7 @@ impl Calls {
         out: &mut Vec<Action>,
     ) -> CallId {
         self.num_made += 1;
-        let call = CallId(self.num_made);
+        let call = CallId(self.first + self.num_made);
         out.push(Action::Call {
             server,
             call,

@@ -51,7 +51,9 @@ pub(crate) struct Duties {
 impl Duties {
     pub(crate) fn restore(records: Vec<DutyRecord>) -> Self {
         let mut own = Self::default();
-        records.into_iter().for_each(|record| own.add(record));
+        for record in records {
+            own.add(record);
+        }
         own
     }
 
@@ -149,6 +151,7 @@ impl Duties {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 mod tests {
     use super::*;
 

@@ -128,14 +128,23 @@ impl Coordinator {
                 ending.store = None;
                 true
             }
-            _ => false,
+            Phase::Starting { .. }
+            | Phase::Gathering { .. }
+            | Phase::Loading { .. }
+            | Phase::Running { .. }
+            | Phase::Ending(_)
+            | Phase::Stopped => false,
         }
     }
 
     pub(crate) fn summary(&self) -> Summary {
         let (exit_code, words) = match &self.phase {
             Phase::Ending(ending) => (ending.exit_code, ending.words.clone()),
-            _ => (0, String::new()),
+            Phase::Starting { .. }
+            | Phase::Gathering { .. }
+            | Phase::Loading { .. }
+            | Phase::Running { .. }
+            | Phase::Stopped => (0, String::new()),
         };
         let (samples, batches) = self.run.as_ref().map_or((0, 0), |run| run.ledger.trained());
         let passes = self.run.as_ref().map_or_else(Vec::new, |run| run.history.clone());

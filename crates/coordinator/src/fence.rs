@@ -231,13 +231,13 @@ impl Coordinator {
                 }
                 return is_idle;
             }
-            Work::Move => match self.begin_move() {
-                Some(round) => round,
-                None => {
+            Work::Move => {
+                let Some(round) = self.begin_move() else {
                     self.pop_work();
                     return true;
-                }
-            },
+                };
+                round
+            }
             Work::Deal => {
                 self.take_leases_back();
                 self.pop_work();

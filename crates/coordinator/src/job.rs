@@ -162,6 +162,7 @@ fn short(value: &Value) -> String {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 pub(crate) mod tests {
     use serde_json::json;
 

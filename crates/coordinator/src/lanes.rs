@@ -218,6 +218,7 @@ impl Lanes {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 mod tests {
     use super::*;
     use crate::job::Strategy;

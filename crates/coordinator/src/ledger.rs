@@ -340,26 +340,22 @@ impl Ledger {
 
     /// The trainer that has let its work lie the longest, and since when.
     pub(crate) fn slowest(&self) -> Option<(u64, Duration)> {
-        match &self.lanes {
-            Some(lanes) => lanes.slowest(),
-            None => {
-                let oldest = self.leases.values().min_by_key(|lease| lease.since)?;
-                Some((oldest.incarnation, oldest.since))
-            }
+        if let Some(lanes) = &self.lanes {
+            return lanes.slowest();
         }
+        let oldest = self.leases.values().min_by_key(|lease| lease.since)?;
+        Some((oldest.incarnation, oldest.since))
     }
 
     /// Units that are in hand: name of the unit by place in the job, incarnation.
     pub(crate) fn leased(&self) -> Vec<(u32, u64)> {
-        match &self.lanes {
-            Some(lanes) => lanes.leased(&self.record),
-            None => {
-                let leases = self.leases.values();
-                leases
-                    .map(|lease| (self.record.units[lease.place].unit, lease.incarnation))
-                    .collect()
-            }
+        if let Some(lanes) = &self.lanes {
+            return lanes.leased(&self.record);
         }
+        let leases = self.leases.values();
+        leases
+            .map(|lease| (self.record.units[lease.place].unit, lease.incarnation))
+            .collect()
     }
 }
 
@@ -389,6 +385,7 @@ pub(crate) fn take(record: &mut LedgerRecord, place: usize, entry: LedgerEntry) 
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 mod tests {
     use super::*;
     use crate::job::Strategy;

@@ -93,9 +93,10 @@ pub(crate) enum Registration {
         index: u32,
         replaced: bool,
     },
-    /// An incarnation that is known is back.
+    /// An incarnation that is known, over another connection than before or over the same.
     Back {
         index: u32,
+        is_other: bool,
     },
     /// Another incarnation lives at the index.
     Taken {
@@ -141,9 +142,7 @@ impl Members {
     /// A trainer joins; gives its incarnation, of which no two lives of the coordinator make the same.
     pub(crate) fn join(&mut self, name: &str, connection: ConnectionId, life: u64, now: Duration) -> u64 {
         let taken: BTreeSet<u32> = self.trainers.values().map(|trainer| trainer.number).collect();
-        let number = (0..)
-            .find(|number| !taken.contains(number))
-            .expect("numbers do not run out");
+        let number = first_free(|number| taken.contains(&number));
         self.num_joined += 1;
         let incarnation = life * PER_LIFE + self.num_joined;
         let trainer = Trainer {
@@ -209,17 +208,19 @@ impl Members {
             .iter_mut()
             .find(|(_, server)| server.incarnation == incarnation);
         if let Some((index, server)) = known {
+            let is_other = server.presence.connection != Some(connection);
             server.presence.hear(connection, now);
             address.clone_into(&mut server.address);
-            return Registration::Back { index: *index };
+            return Registration::Back {
+                index: *index,
+                is_other,
+            };
         }
-        let index = index.unwrap_or_else(|| {
-            (0..)
-                .find(|index| !self.is_live(*index))
-                .expect("numbers do not run out")
-        });
+        let index = index.unwrap_or_else(|| first_free(|index| self.is_live(index)));
         let before = self.servers.get(&index).filter(|server| server.lost.is_none());
-        if let Some(server) = before.filter(|server| server.presence.connection.is_some()) {
+        // At another address it may be that both are alive: then the first has the time to come back.
+        let may_live = |server: &&Server| server.presence.connection.is_some() || server.address != address;
+        if let Some(server) = before.filter(may_live) {
             return Registration::Taken {
                 address: server.address.clone(),
             };
@@ -328,6 +329,14 @@ impl Members {
     }
 }
 
+fn first_free(is_taken: impl Fn(u32) -> bool) -> u32 {
+    let mut number = 0;
+    while is_taken(number) {
+        number += 1;
+    }
+    number
+}
+
 /// Numbers that must differ between lives of the coordinator (epochs, incarnations, snapshots) are made of the
 /// number of the life, which is durable before the first of them is used, and a count below this.
 pub(crate) const PER_LIFE: u64 = 1_000_000;
@@ -398,11 +407,20 @@ mod tests {
             }
         );
         members.close(1, at(2));
-        assert_eq!(members.register(Some(1), "b:1", 11, 2, at(3)), new(1, true));
+        assert_eq!(
+            members.register(Some(1), "b:1", 11, 2, at(3)),
+            Registration::Taken {
+                address: "a:1".into()
+            }
+        );
+        assert_eq!(members.register(Some(1), "a:1", 11, 2, at(3)), new(1, true));
         assert_eq!(members.register(Some(1), "a:1", 10, 3, at(4)), Registration::Dead);
         assert_eq!(
             members.register(Some(1), "b:2", 11, 4, at(4)),
-            Registration::Back { index: 1 }
+            Registration::Back {
+                index: 1,
+                is_other: true
+            }
         );
         assert_eq!(members.server_words(1, at(4)), "pserver 1 (b:2)");
     }

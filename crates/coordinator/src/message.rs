@@ -5,9 +5,13 @@
 //! must wait comes later than the answers to heartbeats. No answer waits for longer than a few seconds:
 //! `wait` means ask again, and names whom all are waiting for.
 //!
-//! Every command to a server is idempotent and may come twice: it is sent again when the connection was lost
-//! and the same incarnation is back. A server answers `Err` only when it cannot do what it was told; a lost
-//! connection is no answer.
+//! A command to a server is sent again under the same [`CallId`] when the connection was lost and the same
+//! incarnation is back. A server does a call once; when it comes again it is answered as before, or when it is
+//! done. It answers `Err` only when it cannot do what it was told; a lost connection is no answer.
+//!
+//! A trainer that is refused by a server, or cannot reach one, sends the same push again or asks the
+//! coordinator by heartbeats until the epoch changes. It must not ask for a lease before: that would say that nothing
+//! is under way.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -314,7 +318,8 @@ pub enum Command {
     Write {
         snapshot: u64,
     },
-    /// These snapshots are needed; files of others may go, frozen states of others are dropped.
+    /// These snapshots are needed. Files and frozen states of others may go, but only of those that are older than the
+    /// last one here: a younger one is on its way to be committed.
     Retain {
         snapshots: Vec<u64>,
     },
@@ -429,6 +434,7 @@ pub struct PartFile {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 mod tests {
     use super::*;
 

@@ -159,6 +159,7 @@ impl Coordinator {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 mod tests {
     use super::*;
     use crate::job::Strategy;

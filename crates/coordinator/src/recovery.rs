@@ -129,6 +129,7 @@ impl Coordinator {
         }
         self.phase = Phase::Running { since: self.now };
         self.snapshots.last = self.now;
+        self.snapshots.make_full();
         self.alone_since = None;
         let snapshot = self.committed.snapshot.as_ref().map(|files| files.snapshot);
         self.tell(Happening::EpochBegun {

@@ -93,7 +93,15 @@ impl Coordinator {
                 index,
                 address,
                 incarnation,
-            } => Some(self.register(from, index, &address, incarnation)),
+            } => {
+                let (reply, back) = self.register(from, index, &address, incarnation);
+                self.out.push(Action::Reply { to: from, reply });
+                // After the answer, from which the driver learns over which connection they go.
+                if let Some(index) = back {
+                    self.calls.resend(index, &mut self.out);
+                }
+                None
+            }
             Request::ServerHeartbeat {
                 index,
                 incarnation,
@@ -239,52 +247,54 @@ impl Coordinator {
         )
     }
 
-    fn register(&mut self, from: RequestId, index: Option<u32>, address: &str, incarnation: u64) -> Reply {
+    /// The answer, and the index of a server whose commands may be lost.
+    fn register(
+        &mut self,
+        from: RequestId,
+        index: Option<u32>,
+        address: &str,
+        incarnation: u64,
+    ) -> (Reply, Option<u32>) {
         if self.is_over() {
-            return Reply::End {
-                summary: self.summary(),
-            };
+            return (
+                Reply::End {
+                    summary: self.summary(),
+                },
+                None,
+            );
         }
         if index.is_some_and(|index| index as usize >= NUM_BUCKETS) {
             let reason = format!("there can be {NUM_BUCKETS} pservers at most");
-            return Reply::Refused {
-                reason,
-                may_join: false,
-            };
+            return (
+                Reply::Refused {
+                    reason,
+                    may_join: false,
+                },
+                None,
+            );
         }
-        let before = index
-            .and_then(|index| self.members.servers().get(&index))
-            .map(|s| s.address.clone());
+        let (epoch, now) = (self.epoch, self.now);
         match self
             .members
-            .register(index, address, incarnation, from.connection, self.now)
+            .register(index, address, incarnation, from.connection, now)
         {
             Registration::New { index, replaced } => {
+                let address = address.to_owned();
                 if replaced {
-                    let reason = "another process took its place".to_owned();
-                    self.lost_server(index, before.unwrap_or_default(), reason);
+                    self.lost_server(index, address.clone(), "its process was started again".to_owned());
                 }
-                self.tell(Happening::ServerJoined {
-                    index,
-                    address: address.to_owned(),
-                });
-                Reply::Registered {
-                    index,
-                    epoch: self.epoch,
-                }
+                self.tell(Happening::ServerJoined { index, address });
+                (Reply::Registered { index, epoch }, None)
             }
-            Registration::Back { index } => {
-                self.calls.resend(index, &mut self.out);
-                Reply::Registered {
-                    index,
-                    epoch: self.epoch,
-                }
+            Registration::Back { index, is_other } => {
+                (Reply::Registered { index, epoch }, is_other.then_some(index))
             }
-            Registration::Taken { address } => Reply::Wait {
-                for_whom: format!("the pserver at {address}, which has this index, to be given up"),
-                since_s: 0,
-            },
-            Registration::Dead => refused_server(incarnation),
+            Registration::Taken { address } => {
+                let for_whom =
+                    format!("waiting for the pserver at {address}, which has this index, to be given up");
+                (Reply::Wait { for_whom, since_s: 0 }, None)
+            }
+            Registration::Dead => (refused_server(incarnation), None),
         }
     }
 

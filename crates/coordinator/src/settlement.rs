@@ -151,13 +151,13 @@ impl Coordinator {
                 }))
             }
             Step::Settle(_) | Step::Begin(_) => {
-                if !settlement.is_turn {
-                    self.settled(&settlement.incarnations);
-                } else {
+                if settlement.is_turn {
                     self.tell(Happening::EpochBegun {
                         epoch: self.epoch,
                         snapshot: None,
                     });
+                } else {
+                    self.settled(&settlement.incarnations);
                 }
                 self.settlements.remove(place);
                 return true;

@@ -62,11 +62,10 @@ impl Snapshots {
             .current
             .take()
             .filter(|current| matches!(current.step, Step::Storing { .. }));
-        self.must_be_full = true;
         self.last = now;
     }
 
-    /// The next one is full: servers hold other buckets than before.
+    /// The next one is full: servers have read what they hold, and know of no changes since a snapshot.
     pub(crate) fn make_full(&mut self) {
         self.must_be_full = true;
     }
@@ -288,8 +287,15 @@ impl Coordinator {
         if let (Some(pass), Some(run)) = (self.publish.take(), &mut self.run) {
             run.duties.add(publish(pass, &files));
         }
-        let open = self.run.as_ref().map_or_else(Vec::new, |run| run.duties.record());
-        let snapshots = retained(&files, &open);
+        // A duty that is in the record is open again after going back to it, though it may be done by now.
+        let mut duties = self.run.as_ref().map_or_else(Vec::new, |run| run.duties.record());
+        duties.extend(
+            self.committed
+                .run
+                .iter()
+                .flat_map(|record| record.duties.iter().cloned()),
+        );
+        let snapshots = retained(&files, &duties);
         if self.is_running() {
             self.inform(|_| Command::Retain {
                 snapshots: snapshots.clone(),
@@ -329,6 +335,7 @@ fn publish(pass: u32, files: &SnapshotFiles) -> DutyRecord {
 }
 
 #[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 mod tests {
     use super::*;
 

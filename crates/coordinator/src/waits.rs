@@ -204,8 +204,9 @@ impl Coordinator {
         if !long.is_empty() {
             self.waits_told = now;
         }
-        long.into_iter()
-            .for_each(|words| self.tell(Happening::Waiting { words }));
+        for words in long {
+            self.tell(Happening::Waiting { words });
+        }
     }
 }
 
