@@ -24,6 +24,18 @@ class Network:
     """
 
     def __init__(self, seed: int, *, joined: bool = False) -> None:
+        self._declare(seed, joined=joined)
+        with paddle.static.program_guard(self.main, self.startup):
+            self.optimizer().minimize(self.loss)
+        self.executor.run(self.startup)
+
+    @staticmethod
+    def optimizer() -> paddle.optimizer.Optimizer:
+        # Lazy mode updates the rows of a batch alone; without it each step would walk the whole table.
+        return paddle.optimizer.Adam(learning_rate=1e-3, lazy_mode=True)
+
+    def _declare(self, seed: int, *, joined: bool = False) -> None:
+        """The forward graph up to loss and score, in `main`; and `test`, its copy."""
         paddle.enable_static()
         paddle.seed(seed)
         self.main = paddle.static.Program()
@@ -44,9 +56,6 @@ class Network:
             )
             self.score = paddle.nn.functional.sigmoid(logit)
             self.test = self.main.clone(for_test=True)
-            # Lazy mode updates the rows of a batch alone; without it each step would walk the whole table.
-            paddle.optimizer.Adam(learning_rate=1e-3, lazy_mode=True).minimize(self.loss)
-        self.executor.run(self.startup)
 
     @property
     def inputs(self) -> list[Any]:
