@@ -18,6 +18,7 @@ from peer import Peer, alternate, available, median, ratio, versions
 from training import TUNED
 
 PRECISIONS = ("fp32", "bf16")
+BATCH_SIZE = 1000
 # A trainer of its own keeps both cores busy with two threads; of two trainers, each has one.
 THREADS = {1: 2, 2: 1}
 # Two trainers pull the dense parameters twice as often as one; the AUC is the same with twice the interval.
@@ -52,7 +53,9 @@ def compared(train_rows: int, test_rows: int) -> list[Compared]:
             found.append(Compared(Peer(base, "paddle", "paddle_ps.py", arguments, variables)))
         for precision in PRECISIONS:
             name = f"clickmill_{strategy}_{size}_{size}_{precision}"
-            arguments = (*raw, *shape, "--precision", precision)
+            # Together trainers take the batch that one process takes: with more, fewer updates are made.
+            batch_size = ("--batch-size", str(BATCH_SIZE // size))
+            arguments = (*raw, *shape, "--precision", precision, *batch_size)
             peer = Peer(name, "clickmill", "clickmill_cluster.py", arguments)
             against = base if strategy != "sync" else f"clickmill_async_{size}_{size}_{precision}"
             found.append(Compared(peer, against, f"clickmill_local_{precision}"))

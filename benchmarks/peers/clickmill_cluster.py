@@ -36,7 +36,7 @@ runner:
   precision: {precision}
   output_path: "{folder}/run"
 dataset:
-- {{name: train, format: criteo, data_path: {train}, batch_size: 1000, threads: 1}}
+- {{name: train, format: criteo, data_path: {train}, batch_size: {batch_size}, threads: 1}}
 - {{name: test, format: criteo, data_path: ["{test}"], batch_size: 1000}}
 phase:
 - {{name: dnn, model: dnn, dataset_name: train, thread_num: {threads}}}
@@ -93,6 +93,7 @@ def main() -> None:
     parser.add_argument("--trainers", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1, help="workers of each trainer")
     parser.add_argument("--geo-step", type=int, default=100, help="batches between two exchanges (geo)")
+    parser.add_argument("--batch-size", type=int, default=1000, help="of each trainer")
     parser.add_argument("--deadline-s", type=float, default=600)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

@@ -208,10 +208,11 @@ impl Connections {
         let header = connection.receive(frame, Deadline::after(IDLE))?;
         let within = Deadline::after(ANSWER);
         let engine = &self.host.engine;
+        let mut end = None;
         let outcome = match header.kind {
             Kind::Step => engine.step(frame.payload(), reply).map(kind_of),
             Kind::Commit => engine.commit(frame.payload(), reply).map(kind_of),
-            Kind::Control => self.control(connection, frame.payload(), reply, number),
+            Kind::Control => self.control(connection, frame.payload(), reply, number, &mut end),
             kind @ (Kind::Hello | Kind::Held | Kind::Rows | Kind::Waiting | Kind::Refused) => {
                 Err(Error::protocol(format!("{kind:?} is not for a server")))
             }
@@ -219,6 +220,10 @@ impl Connections {
         match outcome {
             Ok(kind) => connection.send(reply, kind, header.request, within)?,
             Err(error) => connection.refuse(error.code(), &error.to_string(), header.request, within)?,
+        }
+        // Only now: the coordinator waits for the answer, not for a connection to break.
+        if let Some(outcome) = end {
+            self.ending.end(outcome);
         }
         Ok(())
     }
@@ -229,6 +234,7 @@ impl Connections {
         payload: &[u8],
         reply: &mut Frame,
         number: Option<u64>,
+        end: &mut Option<Outcome>,
     ) -> Result<Kind, Error> {
         let bytes = match connection.json(payload)? {
             Envelope::Request(request) => {
@@ -242,29 +248,24 @@ impl Connections {
                 })?;
                 serde_json::to_vec(&answer)
             }
-            Envelope::Command(command) => serde_json::to_vec(&self.obey(command)),
+            Envelope::Command(command) => serde_json::to_vec(&self.obey(command, end)),
             Envelope::Metrics => serde_json::to_vec(&self.host.metrics()?),
         };
         reply.begin().bytes(&bytes.expect("messages are plain data"));
         Ok(Kind::Control)
     }
 
-    fn obey(&self, command: Command) -> Obeyed {
-        let stop = match &command {
-            Command::Stop { exit_code, words } => Some(Outcome {
+    fn obey(&self, command: Command, end: &mut Option<Outcome>) -> Obeyed {
+        if let Command::Stop { exit_code, words } = &command {
+            *end = Some(Outcome {
                 exit_code: *exit_code,
                 words: words.clone(),
-            }),
-            _ => None,
-        };
-        let obeyed = match self.host.obey(command) {
+            });
+        }
+        match self.host.obey(command) {
             Ok(answer) => Obeyed::Answer(answer),
             Err(error) => Obeyed::Failed(error.to_string()),
-        };
-        if let Some(outcome) = stop {
-            self.ending.end(outcome);
         }
-        obeyed
     }
 
     fn belong(&self, address: &str) {

@@ -59,6 +59,8 @@ class Chronicle:
         self._next_line = 0
         self._first_step = 0
         self.samples = 0
+        self.pass_seconds = 0.0
+        """From the first lease of the last pass to the last batch that this trainer has trained on in it."""
 
     def join(self, membership: Membership, coordinator: Coordinator, start: RunStart) -> None:
         """This trainer has become a member; the first of them speaks for all."""
@@ -87,6 +89,7 @@ class Chronicle:
     def after_step(self, batch: Batch, loss: float, step: int, bytes_done: int) -> None:
         """A batch has been trained on."""
         self.samples += batch.num_rows
+        self.pass_seconds = time.monotonic() - self._pass_began
         for observer in self._own:
             observer.advance(batch.num_rows, bytes_done)
         if self._coordinator is not None and step >= self._next_line:

@@ -28,6 +28,7 @@ from clickmill.train.cluster.publishing import Publisher
 from clickmill.train.cluster.scoring import Scorer
 from clickmill.train.cluster.stream import Stream
 from clickmill.train.cluster.units import Unit
+from clickmill.train.cluster.warm_up import warm_up
 from clickmill.train.cluster.worker import LeaseLost, Tools, Worker
 from clickmill.train.compute import Computer
 from clickmill.train.crew import Crew
@@ -92,6 +93,14 @@ class ClusterTrainer:
 
     def _take_part(self) -> Message:
         with Crew(self._phase.thread_num) as crew:
+            warm_up(
+                crew,
+                self._replicas,
+                self._parts.schema,
+                self._parts.feeds,
+                batch_size=self._data.config.batch_size,
+                precision=self._runner.precision,
+            )
             while True:
                 membership = self._join()
                 if membership is None:
@@ -345,6 +354,7 @@ class ClusterTrainer:
             "checkpoint": None if newest is None else str(newest),
             "samples": summary.get("samples", 0),
             "batches": summary.get("batches", 0),
+            "seconds": self._chronicle.pass_seconds,
             "train": self._decider.numbers(last, "train"),
             "validation": self._decider.numbers(last, "validation"),
             "exit_code": summary.get("exit_code", 0),
