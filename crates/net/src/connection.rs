@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use clickmill_wire::{Frame, HEADER_BYTES, Header, Kind};
+use clickmill_wire::hello::{Hello, Refusal};
+use clickmill_wire::{Frame, HEADER_BYTES, Header, Kind, MAX_PAYLOAD};
 use rustls::{ClientConnection, ServerConnection, StreamOwned};
 
-use crate::hello::{self, Hello};
+use crate::hello;
 use crate::{Deadline, Error, Security};
 
 /// How often a wait looks whether the process is to stop.
@@ -206,10 +207,34 @@ impl Connection {
 
     /// The next frame; its payload is in `frame`.
     pub fn receive(&mut self, frame: &mut Frame, deadline: Deadline) -> Result<Header, Error> {
+        self.receive_up_to(MAX_PAYLOAD, frame, deadline)
+    }
+
+    /// As `receive`; a frame of more than `allowed` bytes is refused before it is read.
+    pub(crate) fn receive_up_to(
+        &mut self,
+        allowed: u32,
+        frame: &mut Frame,
+        deadline: Deadline,
+    ) -> Result<Header, Error> {
         let mut head = [0; HEADER_BYTES];
         self.read_all(&mut head, deadline)?;
         let header = Header::decode(&head).map_err(|source| self.wire(source))?;
-        self.read_all(frame.receive(&header), deadline)?;
+        if header.length > allowed {
+            return Err(self.wire(clickmill_wire::Error::Length {
+                found: u64::from(header.length),
+                allowed: u64::from(allowed),
+            }));
+        }
+        let mut arrived = 0;
+        loop {
+            let room = frame.receive(&header, arrived);
+            if room.is_empty() {
+                break;
+            }
+            arrived += room.len();
+            self.read_all(room, deadline)?;
+        }
         header
             .check(frame.payload())
             .map_err(|source| self.wire(source))?;
@@ -243,7 +268,7 @@ impl Connection {
     /// The error for a frame that is not the answer: a refusal in the peer's words, or a broken protocol.
     pub fn unexpected(&self, kind: Kind, frame: &Frame) -> Error {
         if kind == Kind::Refused
-            && let Ok(refusal) = serde_json::from_slice::<hello::Refusal>(frame.payload())
+            && let Ok(refusal) = serde_json::from_slice::<Refusal>(frame.payload())
         {
             return Error::Refused {
                 peer: self.peer.clone(),
@@ -264,7 +289,7 @@ impl Connection {
         request: u64,
         deadline: Deadline,
     ) -> Result<(), Error> {
-        let refusal = hello::Refusal {
+        let refusal = Refusal {
             code: code.to_owned(),
             reason: reason.to_owned(),
         };

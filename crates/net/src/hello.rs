@@ -1,60 +1,10 @@
-//! The first words on a connection: versions, features, who is there, and proofs of the token.
+//! Hello between strangers: both sides learn who is there and prove that they know the token.
 
-use std::collections::BTreeSet;
-
+use clickmill_wire::hello::{self, Hello, MAX_HELLO_BYTES, Opening, Proof, Return, Welcome};
 use clickmill_wire::{Frame, Kind, PROTOCOL_VERSION};
-use serde::{Deserialize, Serialize};
 
 use crate::token::nonce;
 use crate::{Connection, Deadline, Error, Security};
-
-/// What a process is to the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    Pserver,
-    Trainer,
-    Admin,
-}
-
-/// Who speaks.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Hello {
-    pub role: Role,
-    /// For logs: a host name, a rank.
-    pub name: String,
-    /// What this process can do beyond the protocol version.
-    #[serde(default)]
-    pub features: BTreeSet<String>,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Opening {
-    protocol: u32,
-    nonce: String,
-    hello: Hello,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Return {
-    protocol: u32,
-    nonce: String,
-    hello: Hello,
-    /// Of the server; empty where it asks for none.
-    proof: String,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct Proof {
-    proof: String,
-}
-
-/// Why a request is not granted; `code` is for programs, `reason` for people.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Refusal {
-    pub code: String,
-    pub reason: String,
-}
 
 /// The side that has connected.
 pub(crate) fn greet(
@@ -71,11 +21,15 @@ pub(crate) fn greet(
         hello: own.clone(),
     };
     connection.send_json(&opening, Kind::Hello, 0, deadline)?;
-    let (_, theirs): (u64, Return) = connection.receive_json(&mut frame, Kind::Hello, deadline)?;
-    check_version(connection, theirs.protocol)?;
+    hear(connection, &mut frame, deadline)?;
+    check_version(connection, &frame)?;
+    let theirs = Return::decode(frame.payload()).map_err(|source| connection.wire(source))?;
     let proof = match &security.token {
         None if theirs.proof.is_empty() => String::new(),
         None => return Err(wrong(connection, "asks for a token, and this process has none")),
+        Some(_) if theirs.proof.is_empty() => {
+            return Err(wrong(connection, "has no token, and this process asks for one"));
+        }
         Some(token) => {
             if !token.accepts(&theirs.proof, "server", &theirs.nonce, &mine) {
                 return Err(wrong(connection, "does not know the token of this process"));
@@ -84,7 +38,8 @@ pub(crate) fn greet(
         }
     };
     connection.send_json(&Proof { proof }, Kind::Hello, 0, deadline)?;
-    let (_, _): (u64, serde_json::Value) = connection.receive_json(&mut frame, Kind::Hello, deadline)?;
+    hear(connection, &mut frame, deadline)?;
+    let _: Welcome = connection.json(frame.payload())?;
     Ok(theirs.hello)
 }
 
@@ -96,7 +51,14 @@ pub(crate) fn answer(
     deadline: Deadline,
 ) -> Result<Hello, Error> {
     let mut frame = Frame::default();
-    let (_, theirs): (u64, Opening) = connection.receive_json(&mut frame, Kind::Hello, deadline)?;
+    hear(connection, &mut frame, deadline)?;
+    if let Err(error) = check_version(connection, &frame) {
+        // In the form of this version: all that a peer of another one reads of it is the protocol.
+        let returned = serde_json::json!({ "protocol": PROTOCOL_VERSION });
+        connection.send_json(&returned, Kind::Hello, 0, deadline)?;
+        return Err(error);
+    }
+    let theirs = Opening::decode(frame.payload()).map_err(|source| connection.wire(source))?;
     let mine = nonce();
     let proof = security.token.as_ref();
     let returned = Return {
@@ -106,19 +68,29 @@ pub(crate) fn answer(
         proof: proof.map_or_else(String::new, |token| token.proof("server", &mine, &theirs.nonce)),
     };
     connection.send_json(&returned, Kind::Hello, 0, deadline)?;
-    check_version(connection, theirs.protocol)?;
-    let (_, given): (u64, Proof) = connection.receive_json(&mut frame, Kind::Hello, deadline)?;
+    hear(connection, &mut frame, deadline)?;
+    let given: Proof = connection.json(frame.payload())?;
     if let Some(token) = &security.token
         && !token.accepts(&given.proof, "client", &theirs.nonce, &mine)
     {
         connection.refuse("token", "the token is not the one of this cluster", 0, deadline)?;
         return Err(wrong(connection, "does not know the token of this process"));
     }
-    connection.send_json(&serde_json::json!({ "welcome": true }), Kind::Hello, 0, deadline)?;
+    connection.send_json(&Welcome { welcome: true }, Kind::Hello, 0, deadline)?;
     Ok(theirs.hello)
 }
 
-fn check_version(connection: &Connection, found: u32) -> Result<(), Error> {
+/// The next frame of hello; a stranger gets no more memory than that takes.
+fn hear(connection: &mut Connection, frame: &mut Frame, deadline: Deadline) -> Result<(), Error> {
+    let header = connection.receive_up_to(MAX_HELLO_BYTES, frame, deadline)?;
+    if header.kind == Kind::Hello {
+        return Ok(());
+    }
+    Err(connection.unexpected(header.kind, frame))
+}
+
+fn check_version(connection: &Connection, frame: &Frame) -> Result<(), Error> {
+    let found = hello::protocol(frame.payload()).map_err(|source| connection.wire(source))?;
     if found == PROTOCOL_VERSION {
         return Ok(());
     }

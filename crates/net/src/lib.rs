@@ -12,10 +12,10 @@ mod listener;
 mod tls;
 mod token;
 
+pub use clickmill_wire::hello::{Hello, Role};
 pub use connection::{Connection, Traffic};
 pub use deadline::Deadline;
 pub use error::Error;
-pub use hello::{Hello, Role};
 pub use listener::{Acceptance, Listener};
 pub use tls::{Tls, TlsFiles};
 pub use token::Token;

@@ -1,6 +1,6 @@
 //! Reading and writing the pieces of a payload.
 
-use crate::Error;
+use crate::{Error, Precision};
 
 /// Takes pieces off the front; every length is checked first.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,29 @@ impl<'a> Reader<'a> {
     pub fn elements(&mut self, count: usize, size: usize, what: &'static str) -> Result<&'a [u8], Error> {
         let length = count.checked_mul(size).ok_or(Error::Short { what })?;
         self.bytes(length, what)
+    }
+
+    /// Numbers of `rows` rows. Rows without width would be a claim that no byte stands behind.
+    pub(crate) fn matrix(
+        &mut self,
+        rows: u32,
+        width: u32,
+        precision: Precision,
+        what: &'static str,
+    ) -> Result<&'a [u8], Error> {
+        if width == 0 && rows > 0 {
+            return Err(Error::value("the width of rows", 0));
+        }
+        let elements = (rows as usize).checked_mul(width as usize);
+        self.elements(elements.ok_or(Error::Short { what })?, precision.bytes(), what)
+    }
+
+    pub(crate) fn flag(&mut self, what: &'static str) -> Result<bool, Error> {
+        match self.u8(what)? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(Error::value(what, u64::from(other))),
+        }
     }
 
     fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], Error> {
@@ -54,6 +77,12 @@ impl<'a> Reader<'a> {
         self.left.is_empty()
     }
 
+    /// How many of `count` announced things of `min_bytes` or more can be there: what a list is made for, so
+    /// that a number alone takes no memory.
+    pub(crate) fn at_most(&self, count: u16, min_bytes: usize) -> usize {
+        usize::from(count).min(self.left.len() / min_bytes)
+    }
+
     /// Nothing may be left: a peer that says more than we understand is not understood.
     pub fn end(self) -> Result<(), Error> {
         match self.left.len() {
@@ -63,39 +92,98 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Bytes under construction. What frames before this one left behind is overwritten, not cleared:
+/// megabytes a step would be written twice for nothing.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Buffer {
+    bytes: Vec<u8>,
+    end: usize,
+}
+
+impl Buffer {
+    pub(crate) fn filled(&self) -> &[u8] {
+        &self.bytes[..self.end]
+    }
+
+    pub(crate) fn filled_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[..self.end]
+    }
+
+    pub(crate) fn truncate(&mut self, end: usize) {
+        self.end = self.end.min(end);
+    }
+
+    /// Bytes that were taken from the system so far.
+    pub(crate) fn capacity(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// `count` more bytes, which hold anything.
+    #[inline]
+    pub(crate) fn grow(&mut self, count: usize) -> &mut [u8] {
+        let begin = self.end;
+        self.end += count;
+        if self.end > self.bytes.len() {
+            self.enlarge();
+        }
+        &mut self.bytes[begin..self.end]
+    }
+
+    #[cold]
+    fn enlarge(&mut self) {
+        self.bytes.reserve(self.end - self.bytes.len());
+        // All that the allocator gave, so that small pieces do not come here one by one.
+        self.bytes.resize(self.bytes.capacity(), 0);
+    }
+}
+
 /// Appends pieces to a payload.
 #[derive(Debug)]
 pub struct Writer<'a> {
-    out: &'a mut Vec<u8>,
+    out: &'a mut Buffer,
 }
 
 impl<'a> Writer<'a> {
-    pub fn new(out: &'a mut Vec<u8>) -> Self {
+    pub(crate) fn new(out: &'a mut Buffer) -> Self {
         Self { out }
     }
 
     pub fn u8(&mut self, value: u8) {
-        self.out.push(value);
+        self.bytes(&[value]);
     }
 
     pub fn u16(&mut self, value: u16) {
-        self.out.extend_from_slice(&value.to_le_bytes());
+        self.bytes(&value.to_le_bytes());
     }
 
     pub fn u32(&mut self, value: u32) {
-        self.out.extend_from_slice(&value.to_le_bytes());
+        self.bytes(&value.to_le_bytes());
     }
 
     pub fn u64(&mut self, value: u64) {
-        self.out.extend_from_slice(&value.to_le_bytes());
+        self.bytes(&value.to_le_bytes());
     }
 
     pub fn f32(&mut self, value: f32) {
-        self.out.extend_from_slice(&value.to_le_bytes());
+        self.bytes(&value.to_le_bytes());
     }
 
     pub fn bytes(&mut self, value: &[u8]) {
-        self.out.extend_from_slice(value);
+        self.room(value.len()).copy_from_slice(value);
+    }
+
+    pub fn f32s(&mut self, values: impl ExactSizeIterator<Item = f32>) {
+        let (room, _) = self.room(values.len() * 4).as_chunks_mut();
+        for (bytes, value) in room.iter_mut().zip(values) {
+            *bytes = value.to_le_bytes();
+        }
+    }
+
+    pub fn u64s(&mut self, values: impl ExactSizeIterator<Item = u64>) {
+        let (room, _) = self.room(values.len() * 8).as_chunks_mut();
+        for (bytes, value) in room.iter_mut().zip(values) {
+            *bytes = value.to_le_bytes();
+        }
     }
 
     /// A length that was counted in memory of this process.
@@ -103,10 +191,8 @@ impl<'a> Writer<'a> {
         self.u32(u32::try_from(value).expect("no array of a batch has 2^32 elements"));
     }
 
-    /// Room for `count` bytes, to be filled by the caller.
+    /// Room for `count` bytes, which hold anything until the caller has filled all of them.
     pub fn room(&mut self, count: usize) -> &mut [u8] {
-        let begin = self.out.len();
-        self.out.resize(begin + count, 0);
-        &mut self.out[begin..]
+        self.out.grow(count)
     }
 }

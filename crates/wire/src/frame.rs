@@ -1,10 +1,14 @@
 //! The envelope of every message.
 
-use crate::Error;
+use crate::bytes::Buffer;
+use crate::{Error, Writer};
 
 pub const HEADER_BYTES: usize = 24;
 /// Longest payload that is taken: a wrong length must not turn into a huge allocation.
 pub const MAX_PAYLOAD: u32 = 1 << 30;
+
+/// Memory that a frame may take before its first byte has arrived.
+const FIRST_ROOM: usize = 1 << 20;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"CKM1");
 
@@ -78,6 +82,9 @@ impl Header {
         if word(0) != MAGIC {
             return Err(Error::Magic { found: word(0) });
         }
+        if let Some(&found) = bytes[5..8].iter().find(|&&byte| byte != 0) {
+            return Err(Error::value("a byte that is always zero", u64::from(found)));
+        }
         let length = word(8);
         if length > MAX_PAYLOAD {
             return Err(Error::Length {
@@ -114,45 +121,56 @@ fn checksum(kind: Kind, request: u64, payload: &[u8]) -> u32 {
 }
 
 /// A frame under construction, or one that has arrived: the header's bytes and the payload in one buffer.
+/// Its memory stays for the frame after it.
 #[derive(Clone, Debug, Default)]
 pub struct Frame {
-    buffer: Vec<u8>,
+    buffer: Buffer,
 }
 
 impl Frame {
     /// Empties the frame; what is appended to the result is the payload.
-    pub fn begin(&mut self) -> crate::Writer<'_> {
-        self.buffer.clear();
-        self.buffer.resize(HEADER_BYTES, 0);
-        crate::Writer::new(&mut self.buffer)
+    pub fn begin(&mut self) -> Writer<'_> {
+        self.buffer.truncate(0);
+        self.buffer.grow(HEADER_BYTES);
+        Writer::new(&mut self.buffer)
     }
 
-    /// Puts the header before the payload and gives all bytes.
+    /// Puts the header before the payload and gives all bytes; a frame that was not begun is empty.
     pub fn finish(&mut self, kind: Kind, request: u64) -> Result<&[u8], Error> {
-        let payload = &self.buffer[HEADER_BYTES..];
+        if self.buffer.filled().is_empty() {
+            self.begin();
+        }
+        let (header, payload) = self.buffer.filled_mut().split_at_mut(HEADER_BYTES);
         let allowed = u64::from(MAX_PAYLOAD);
         let found = payload.len() as u64;
         let length = u32::try_from(found).ok().filter(|&length| length <= MAX_PAYLOAD);
         let length = length.ok_or(Error::Length { found, allowed })?;
         let crc = checksum(kind, request, payload);
-        let header = &mut self.buffer[..HEADER_BYTES];
         header[0..4].copy_from_slice(&MAGIC.to_le_bytes());
-        header[4] = kind.byte();
+        header[4..8].copy_from_slice(&[kind.byte(), 0, 0, 0]);
         header[8..12].copy_from_slice(&length.to_le_bytes());
         header[12..16].copy_from_slice(&crc.to_le_bytes());
         header[16..24].copy_from_slice(&request.to_le_bytes());
-        Ok(&self.buffer)
+        Ok(self.buffer.filled())
     }
 
     pub fn payload(&self) -> &[u8] {
-        self.buffer.get(HEADER_BYTES..).unwrap_or_default()
+        self.buffer.filled().get(HEADER_BYTES..).unwrap_or_default()
     }
 
-    /// Room for the payload of `header`, to be filled from a connection.
-    pub fn receive(&mut self, header: &Header) -> &mut [u8] {
-        // Old contents are overwritten; only growth is cleared.
-        self.buffer.resize(HEADER_BYTES + header.length as usize, 0);
-        &mut self.buffer[HEADER_BYTES..]
+    /// Room for what follows the first `arrived` bytes of the payload of `header`, to be filled from a
+    /// connection; empty when the payload is whole.
+    ///
+    /// Not always all of it: memory that no frame has needed yet is taken as fast as bytes arrive, so that
+    /// a peer does not get it for a length alone.
+    pub fn receive(&mut self, header: &Header, arrived: usize) -> &mut [u8] {
+        let arrived = HEADER_BYTES + arrived;
+        let whole = HEADER_BYTES + header.length as usize;
+        let end = whole.min(self.buffer.capacity().max(arrived + arrived.max(FIRST_ROOM)));
+        self.buffer.truncate(arrived);
+        let missing = arrived - self.buffer.filled().len();
+        self.buffer.grow(missing + end.saturating_sub(arrived));
+        &mut self.buffer.filled_mut()[arrived..]
     }
 }
 
@@ -187,10 +205,6 @@ mod tests {
     fn every_flipped_bit_is_found() {
         let bytes = made(Kind::Step, 7, b"gradients");
         for bit in 0..bytes.len() * 8 {
-            // The three bytes that are always zero carry nothing.
-            if (5..8).contains(&(bit / 8)) {
-                continue;
-            }
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
             let is_found = match header(&damaged) {
@@ -209,5 +223,58 @@ mod tests {
         let mut bytes = made(Kind::Rows, 1, b"");
         bytes[8..12].copy_from_slice(&(MAX_PAYLOAD + 1).to_le_bytes());
         assert!(matches!(header(&bytes), Err(Error::Length { .. })));
+    }
+
+    /// Arrives in pieces of `step` bytes.
+    fn arrive(frame: &mut Frame, bytes: &[u8], step: usize) -> Header {
+        let header = header(bytes).unwrap();
+        let mut left = &bytes[HEADER_BYTES..];
+        let mut arrived = 0;
+        loop {
+            let room = frame.receive(&header, arrived);
+            let count = step.min(room.len());
+            if count == 0 {
+                assert!(left.is_empty());
+                return header;
+            }
+            room[..count].copy_from_slice(&left[..count]);
+            left = &left[count..];
+            arrived += count;
+        }
+    }
+
+    #[test]
+    fn frames_of_any_length_follow_each_other_in_one_buffer() {
+        let mut frame = Frame::default();
+        for (length, step) in [(7, 7), (3 << 20, 100_000), (0, 1), (5, 2), (2 << 20, 1 << 20)] {
+            let payload: Vec<u8> = (0..length).map(|at| (at % 251) as u8).collect();
+            let bytes = made(Kind::Rows, 1, &payload);
+            let header = arrive(&mut frame, &bytes, step);
+            assert!(frame.payload() == payload, "{length} bytes");
+            header.check(frame.payload()).unwrap();
+            frame.begin().bytes(b"own");
+            assert_eq!(frame.payload(), b"own");
+            assert_eq!(frame.finish(Kind::Rows, 1).unwrap().len(), HEADER_BYTES + 3);
+        }
+    }
+
+    #[test]
+    fn a_length_alone_takes_little_memory() {
+        let mut bytes = made(Kind::Rows, 1, b"");
+        bytes[8..12].copy_from_slice(&MAX_PAYLOAD.to_le_bytes());
+        let mut frame = Frame::default();
+        let header = header(&bytes).unwrap();
+        assert!(frame.receive(&header, 0).len() <= 2 * FIRST_ROOM);
+        // As much again as has arrived, so that long frames do not arrive in short pieces.
+        assert!(frame.receive(&header, 2 * FIRST_ROOM).len() <= 4 * FIRST_ROOM);
+    }
+
+    #[test]
+    fn a_frame_that_was_not_begun_is_empty() {
+        let mut frame = Frame::default();
+        let bytes = frame.finish(Kind::Held, 9).unwrap();
+        let header = header(bytes).unwrap();
+        assert_eq!((header.kind, header.length), (Kind::Held, 0));
+        assert_eq!(frame.payload(), b"");
     }
 }

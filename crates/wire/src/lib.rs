@@ -4,13 +4,14 @@
 //! frame   = magic u32 | kind u8 | 0 u8[3] | length u32 | crc u32 | request u64 | payload (length bytes)
 //! ```
 //!
-//! Numbers are little-endian. The crc is CRC-32 of everything but itself. Control messages are JSON; steps
-//! and rows, which travel once a batch, are packed ([`step`], [`rows`]). Nothing here opens a socket, and
-//! every length is checked against what is there before it is used.
+//! Numbers are little-endian. The crc is CRC-32 of kind, request and payload. Control messages are JSON;
+//! steps and rows, which travel once a batch, are packed ([`step`], [`rows`]). Nothing here opens a socket,
+//! and every length is checked against what is there before it is used.
 
 mod bytes;
 mod error;
 mod frame;
+pub mod hello;
 pub mod rows;
 pub mod step;
 

@@ -5,7 +5,11 @@
 //! feed    = rows u32 | width u32 | numbers [rows, width]
 //! ```
 
+use crate::step::limited;
 use crate::{Error, Precision, Reader, Writer};
+
+/// Of a feed without rows.
+const MIN_FEED_BYTES: usize = 8;
 
 /// What every answer begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,22 +74,17 @@ impl<'a> Rows<'a> {
         let step = bytes.u64("the step")?;
         let fence = bytes.u64("the fence")?;
         let precision = Precision::from_byte(bytes.u8("the precision")?)?;
-        let dense = match bytes.u8("whether dense numbers follow")? {
-            0 => None,
-            1 => {
-                let count = bytes.u32("the number of dense numbers")? as usize;
-                Some(bytes.elements(count, precision.bytes(), "dense numbers")?)
-            }
-            other => return Err(Error::value("whether dense numbers follow", u64::from(other))),
+        let dense = if bytes.flag("whether dense numbers follow")? {
+            let count = bytes.u32("the number of dense numbers")? as usize;
+            Some(bytes.elements(count, precision.bytes(), "dense numbers")?)
+        } else {
+            None
         };
-        let num_feeds = bytes.u16("the number of feeds")?;
-        let mut feeds = Vec::new();
+        let num_feeds = limited(bytes.u16("the number of feeds")?)?;
+        let mut feeds = Vec::with_capacity(bytes.at_most(num_feeds, MIN_FEED_BYTES));
         for _ in 0..num_feeds {
             let (rows, width) = (bytes.u32("the number of rows")?, bytes.u32("the width of rows")?);
-            let elements = (rows as usize)
-                .checked_mul(width as usize)
-                .ok_or(Error::Short { what: "rows" })?;
-            let numbers = bytes.elements(elements, precision.bytes(), "rows")?;
+            let numbers = bytes.matrix(rows, width, precision, "rows")?;
             feeds.push(FeedRows { rows, width, numbers });
         }
         bytes.end()?;

@@ -18,8 +18,13 @@
 
 use crate::{Error, Precision, Reader, Writer};
 
-/// Most tables, and most feeds, that a frame may name.
+/// Most lanes, tables or feeds that a frame may name.
 const MAX_PARTS: u16 = 4096;
+/// Of each where it is empty.
+const MIN_PUSH_BYTES: usize = 33;
+const MIN_PART_BYTES: usize = 30;
+const MIN_KEYS_BYTES: usize = 11;
+const MIN_FEED_BYTES: usize = 6;
 
 const IS_COMMITTED: u8 = 1;
 
@@ -145,11 +150,15 @@ impl<'a> Step<'a> {
             return Err(Error::value("the flags of a step", u64::from(flags)));
         }
         let num_pushes = limited(bytes.u16("the number of pushes")?)?;
-        let pushes = (0..num_pushes).map(|_| Push::decode(&mut bytes));
-        let pushes = pushes.collect::<Result<_, _>>()?;
+        let mut pushes = Vec::with_capacity(bytes.at_most(num_pushes, MIN_PUSH_BYTES));
+        for _ in 0..num_pushes {
+            pushes.push(Push::decode(&mut bytes)?);
+        }
         let num_keys = limited(bytes.u16("the number of batches")?)?;
-        let keys = (0..num_keys).map(|_| Keys::decode(&mut bytes));
-        let keys = keys.collect::<Result<_, _>>()?;
+        let mut keys = Vec::with_capacity(bytes.at_most(num_keys, MIN_KEYS_BYTES));
+        for _ in 0..num_keys {
+            keys.push(Keys::decode(&mut bytes)?);
+        }
         bytes.end()?;
         Ok(Self {
             origin,
@@ -168,7 +177,11 @@ pub fn encode_head(out: &mut Writer<'_>, origin: &Origin, is_committed: bool) {
 
 /// How many pushes, parts, keys or feeds follow.
 pub fn encode_count(out: &mut Writer<'_>, count: usize) {
-    out.u16(u16::try_from(count).expect("a schema has far fewer feeds, a trainer far fewer lanes"));
+    assert!(
+        count <= usize::from(MAX_PARTS),
+        "a schema has far fewer feeds, a trainer far fewer lanes"
+    );
+    out.u16(count as u16);
 }
 
 /// What a push begins with.
@@ -232,8 +245,9 @@ pub fn encode_part<'w>(
     out.length(head.rows);
     out.length(head.width);
     out.u8(u8::from(signs.is_some()));
-    for sign in signs.unwrap_or_default() {
-        out.u64(*sign);
+    if let Some(signs) = signs {
+        assert_eq!(signs.len(), head.rows, "each row of a part has its sign");
+        out.u64s(signs.iter().copied());
     }
     out.room(head.rows * head.width * precision.bytes())
 }
@@ -241,12 +255,8 @@ pub fn encode_part<'w>(
 /// Shows and clicks of the rows of a part, in its order; both empty where none are kept.
 pub fn encode_counts(out: &mut Writer<'_>, counts: &[(f32, f32)]) {
     out.u8(u8::from(!counts.is_empty()));
-    for (show, _) in counts {
-        out.f32(*show);
-    }
-    for (_, click) in counts {
-        out.f32(*click);
-    }
+    out.f32s(counts.iter().map(|(show, _)| *show));
+    out.f32s(counts.iter().map(|(_, click)| *click));
 }
 
 pub fn encode_ledger(out: &mut Writer<'_>, entry: &[u8]) {
@@ -264,12 +274,16 @@ pub fn encode_scores(
     out.length(scores.len());
     out.u8(u8::from(weights.is_some()) | u8::from(groups.is_some()) << 1);
     for values in [Some(scores), Some(labels), weights].into_iter().flatten() {
-        for value in values {
-            out.f32(*value);
-        }
+        assert_eq!(
+            values.len(),
+            scores.len(),
+            "each score has its label and its weight"
+        );
+        out.f32s(values.iter().copied());
     }
-    for group in groups.unwrap_or_default() {
-        out.u64(*group);
+    if let Some(groups) = groups {
+        assert_eq!(groups.len(), scores.len(), "each score has its group");
+        out.u64s(groups.iter().copied());
     }
 }
 
@@ -297,9 +311,7 @@ pub fn encode_keys(out: &mut Writer<'_>, head: &KeysHead) {
 pub fn encode_feed(out: &mut Writer<'_>, table: u16, signs: impl ExactSizeIterator<Item = u64>) {
     out.u16(table);
     out.length(signs.len());
-    for sign in signs {
-        out.u64(sign);
-    }
+    out.u64s(signs);
 }
 
 impl<'a> Push<'a> {
@@ -315,8 +327,10 @@ impl<'a> Push<'a> {
         let count = bytes.u32("the number of dense numbers")? as usize;
         let numbers = bytes.elements(count, precision.bytes(), "dense numbers")?;
         let num_parts = limited(bytes.u16("the number of parts")?)?;
-        let parts = (0..num_parts).map(|_| Part::decode(bytes, precision));
-        let parts = parts.collect::<Result<_, _>>()?;
+        let mut parts = Vec::with_capacity(bytes.at_most(num_parts, MIN_PART_BYTES));
+        for _ in 0..num_parts {
+            parts.push(Part::decode(bytes, precision)?);
+        }
         let length = bytes.u32("the length of the ledger entry")? as usize;
         let ledger = bytes.bytes(length, "the ledger entry")?;
         Ok(Self {
@@ -340,13 +354,10 @@ impl<'a> Part<'a> {
         let (rate, scale) = (bytes.f32("a rate")?, bytes.f32("a scale")?);
         let (rows, width) = (bytes.u32("the number of rows")?, bytes.u32("the width of rows")?);
         let count = rows as usize;
-        let has_signs = flag(bytes.u8("whether signs follow")?, "whether signs follow")?;
+        let has_signs = bytes.flag("whether signs follow")?;
         let signs = bytes.elements(if has_signs { count } else { 0 }, 8, "signs")?;
-        let elements = count
-            .checked_mul(width as usize)
-            .ok_or(Error::Short { what: "gradients" })?;
-        let numbers = bytes.elements(elements, precision.bytes(), "gradients")?;
-        let has_counts = flag(bytes.u8("whether counts follow")?, "whether counts follow")?;
+        let numbers = bytes.matrix(rows, width, precision, "gradients")?;
+        let has_counts = bytes.flag("whether counts follow")?;
         let counted = if has_counts { count } else { 0 };
         Ok(Self {
             ticket,
@@ -389,7 +400,7 @@ impl<'a> Keys<'a> {
             return Err(Error::value("the flags of keys", u64::from(flags)));
         }
         let num_feeds = limited(bytes.u16("the number of feeds")?)?;
-        let mut feeds = Vec::with_capacity(usize::from(num_feeds));
+        let mut feeds = Vec::with_capacity(bytes.at_most(num_feeds, MIN_FEED_BYTES));
         for _ in 0..num_feeds {
             let table = bytes.u16("a table")?;
             let count = bytes.u32("the number of signs")? as usize;
@@ -419,7 +430,7 @@ pub fn decode_commit(payload: &[u8]) -> Result<Origin, Error> {
     Ok(origin)
 }
 
-fn limited(count: u16) -> Result<u16, Error> {
+pub(crate) fn limited(count: u16) -> Result<u16, Error> {
     if count <= MAX_PARTS {
         return Ok(count);
     }
@@ -427,12 +438,4 @@ fn limited(count: u16) -> Result<u16, Error> {
         found: u64::from(count),
         allowed: u64::from(MAX_PARTS),
     })
-}
-
-fn flag(byte: u8, what: &'static str) -> Result<bool, Error> {
-    match byte {
-        0 => Ok(false),
-        1 => Ok(true),
-        other => Err(Error::value(what, u64::from(other))),
-    }
 }
