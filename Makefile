@@ -77,7 +77,7 @@ chaos: setup ## Kill training runs many times over; KILLS=20 and SEED=1 can be s
 	CLICKMILL_KILLS=$(or $(KILLS),20) CLICKMILL_SEED=$(or $(SEED),1) $(BIN)/python -m pytest --timeout 3600 tests/cluster
 
 .PHONY: fuzz
-fuzz: ## Fuzz the parsers and table files; SECONDS=60 for each target and TARGETS="csv slots" can be set
+fuzz: ## Fuzz the parsers, table files and frames; SECONDS=60 for each target and TARGETS="csv slots" can be set
 	fuzz/run $(or $(SECONDS),60) $(TARGETS)
 
 .PHONY: docs

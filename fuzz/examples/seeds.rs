@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use clickmill_fuzz::{increment, table_bytes};
+use clickmill_fuzz::{frame_seeds, hello_seeds, increment, rows_seeds, step_seeds, table_bytes};
 
 const CSV: &[&str] = &[
     "1,0.5,a|b|c,17\n0,-3,,\n",
@@ -60,6 +60,10 @@ fn main() {
         ("slots", texts(SLOTS)),
         ("table_file", table_bytes().to_vec()),
         ("table_increment", vec![increment()]),
+        ("wire_frame", frame_seeds()),
+        ("wire_hello", hello_seeds()),
+        ("wire_rows", rows_seeds()),
+        ("wire_step", step_seeds()),
     ] {
         let place = Path::new(&folder).join(target);
         std::fs::create_dir_all(&place).expect("the folder can be made");

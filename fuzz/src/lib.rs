@@ -1,5 +1,5 @@
-//! What the fuzz targets share: a parser of each format whose slots use every kind of transform, and the
-//! checksums of table files. How to run them: `make fuzz`, see README.md beside this crate.
+//! What the fuzz targets share: a parser of each format whose slots use every kind of transform, the
+//! checksums of table files, and payloads of frames. How to run them: `make fuzz`, see README.md beside this crate.
 
 use std::sync::Arc;
 
@@ -8,8 +8,10 @@ use clickmill_types::Schema;
 use serde_json::json;
 
 mod tables;
+mod wire;
 
 pub use tables::{base_table, increment, mend, table_bytes};
+pub use wire::{frame_seeds, framed, hello_seeds, rows_payload, rows_seeds, step_payload, step_seeds};
 
 /// Lines beyond this are bad: short enough for the fuzzer to find it.
 const MAX_LINE_BYTES: usize = 4096;
