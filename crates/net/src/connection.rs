@@ -1,62 +1,23 @@
 //! Frames over a stream, plain or encrypted, with a deadline for every wait.
 
-use std::io::{self, Read, Write};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::io;
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use clickmill_wire::hello::{Hello, Refusal};
 use clickmill_wire::{Frame, HEADER_BYTES, Header, Kind, MAX_PAYLOAD};
-use rustls::{ClientConnection, ServerConnection, StreamOwned};
+use rustls::{ClientConnection, ServerConnection};
 
-use crate::hello;
-use crate::{Deadline, Error, Security};
+use crate::socket::{connect, prepare};
+use crate::stream::{Failure, Stream};
+use crate::{Deadline, Error, Security, hello};
 
 /// How often a wait looks whether the process is to stop.
-const LOOK: Duration = Duration::from_millis(200);
-/// Steps are megabytes; with the default a server sends them in many small pieces.
-const SOCKET_BUFFER: usize = 4 << 20;
-
-enum Stream {
-    Plain(TcpStream),
-    Client(Box<StreamOwned<ClientConnection, TcpStream>>),
-    Server(Box<StreamOwned<ServerConnection, TcpStream>>),
-}
-
-impl Stream {
-    fn socket(&self) -> &TcpStream {
-        match self {
-            Self::Plain(socket) => socket,
-            Self::Client(stream) => &stream.sock,
-            Self::Server(stream) => &stream.sock,
-        }
-    }
-
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(stream) => stream.read(buffer),
-            Self::Client(stream) => stream.read(buffer),
-            Self::Server(stream) => stream.read(buffer),
-        }
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(stream) => stream.write(bytes),
-            Self::Client(stream) => stream.write(bytes),
-            Self::Server(stream) => stream.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        match self {
-            Self::Plain(_) => Ok(()),
-            Self::Client(stream) => stream.flush(),
-            Self::Server(stream) => stream.flush(),
-        }
-    }
-}
+pub(crate) const LOOK: Duration = Duration::from_millis(200);
+/// How long a peer may take to read why it is sent away.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 /// Bytes of frames, in both directions; shared by all connections that count into it.
 #[derive(Debug, Default)]
@@ -67,9 +28,14 @@ pub struct Traffic {
 }
 
 /// One peer, after hello. Not shared: a request and its answer are one thread's business.
+///
+/// A wait that ends between two frames, by its deadline or because the process stops, leaves the connection
+/// as it was. One that ends within a frame closes it: nobody could tell where the next frame begins.
 pub struct Connection {
     stream: Stream,
     peer: String,
+    /// A frame was begun, in either direction, and is not finished.
+    is_within_frame: bool,
     hello: Hello,
     traffic: Arc<Traffic>,
     stop: Arc<AtomicBool>,
@@ -85,25 +51,24 @@ impl Connection {
         traffic: Arc<Traffic>,
     ) -> Result<Self, Error> {
         let socket = connect(address, deadline)?;
-        let peer = address.to_owned();
-        let stream = match &security.tls {
-            None => Stream::Plain(socket),
-            Some(tls) => {
-                let session = ClientConnection::new(Arc::clone(&tls.client), tls.server_name.clone())
-                    .map_err(|source| Error::Tls {
-                        peer: peer.clone(),
-                        source,
-                    })?;
-                Stream::Client(Box::new(StreamOwned::new(session, socket)))
-            }
-        };
+        let session = security.tls.as_ref().map(|tls| {
+            ClientConnection::new(Arc::clone(&tls.client), tls.server_name.clone()).map_err(|source| {
+                Error::Tls {
+                    peer: address.to_owned(),
+                    source,
+                }
+            })
+        });
+        let session = session.transpose()?.map(Into::into);
         let mut connection = Self {
-            stream,
-            peer,
+            stream: Stream::new(socket, session),
+            peer: address.to_owned(),
+            is_within_frame: false,
             hello: own.clone(),
             traffic,
             stop: Arc::default(),
         };
+        connection.handshake(deadline)?;
         connection.hello = hello::greet(&mut connection, own, security, deadline)?;
         Ok(connection)
     }
@@ -125,26 +90,51 @@ impl Connection {
             peer: peer.clone(),
             source,
         })?;
-        let stream = match &security.tls {
-            None => Stream::Plain(socket),
-            Some(tls) => {
-                let session =
-                    ServerConnection::new(Arc::clone(&tls.server)).map_err(|source| Error::Tls {
-                        peer: peer.clone(),
-                        source,
-                    })?;
-                Stream::Server(Box::new(StreamOwned::new(session, socket)))
-            }
-        };
+        let session = security.tls.as_ref().map(|tls| {
+            ServerConnection::new(Arc::clone(&tls.server)).map_err(|source| Error::Tls {
+                peer: peer.clone(),
+                source,
+            })
+        });
+        let session = session.transpose()?.map(Into::into);
         let mut connection = Self {
-            stream,
+            stream: Stream::new(socket, session),
             peer,
+            is_within_frame: false,
             hello: own.clone(),
             traffic,
             stop,
         };
-        connection.hello = hello::answer(&mut connection, own, security, deadline)?;
+        match connection.answer(own, security, deadline) {
+            Ok(hello) => connection.hello = hello,
+            Err(error) => {
+                connection.part(deadline);
+                return Err(error);
+            }
+        }
         Ok(connection)
+    }
+
+    fn answer(&mut self, own: &Hello, security: &Security, deadline: Deadline) -> Result<Hello, Error> {
+        self.handshake(deadline)?;
+        hello::answer(self, own, security, deadline)
+    }
+
+    /// Leaves a stranger time to read our last words: a socket that is closed while bytes of the peer lie
+    /// unread in it takes back what it has sent.
+    fn part(&mut self, deadline: Deadline) {
+        self.stream.end();
+        let farewell = Deadline::after(FAREWELL);
+        while let (Some(left), Some(_)) = (farewell.left(), deadline.left()) {
+            if self.stop.load(Ordering::Relaxed) || self.stream.set_timeout(left.min(LOOK)).is_err() {
+                return;
+            }
+            match self.stream.drain() {
+                Ok(false) => {}
+                Err(error) if is_timeout(&error) => {}
+                Ok(true) | Err(_) => return,
+            }
+        }
     }
 
     /// What the peer said of itself.
@@ -174,21 +164,34 @@ impl Connection {
         deadline: Deadline,
     ) -> Result<(), Error> {
         let bytes = frame.finish(kind, request).map_err(|source| self.wire(source))?;
-        let mut left = bytes;
-        while !left.is_empty() {
-            let wait = self.next_wait(deadline)?;
-            self.io(self.stream.socket().set_write_timeout(Some(wait)))?;
-            match self.stream.write(left) {
-                Ok(0) => return Err(self.closed()),
-                Ok(count) => left = &left[count..],
-                Err(error) if is_timeout(&error) => {}
-                Err(error) => return Err(self.broken(error)),
-            }
-        }
-        let flushed = self.stream.flush();
-        self.io(flushed)?;
+        let outcome = self.send_all(bytes, deadline);
+        self.close_within_frame(outcome)?;
         self.traffic.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.traffic.frames_sent.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn send_all(&mut self, bytes: &[u8], deadline: Deadline) -> Result<(), Error> {
+        self.check_is_between_frames()?;
+        let mut left = bytes;
+        while !left.is_empty() {
+            self.begin_wait(deadline)?;
+            let taken = self.stream.write(left);
+            match self.unless_timeout(taken)? {
+                Some(0) => return Err(self.closed()),
+                Some(count) => left = &left[count..],
+                None => continue,
+            }
+            self.is_within_frame = true;
+        }
+        loop {
+            let is_sent = self.stream.flush();
+            if self.unless_timeout(is_sent)? == Some(true) {
+                break;
+            }
+            self.begin_wait(deadline)?;
+        }
+        self.is_within_frame = false;
         Ok(())
     }
 
@@ -217,8 +220,21 @@ impl Connection {
         frame: &mut Frame,
         deadline: Deadline,
     ) -> Result<Header, Error> {
+        let outcome = self.receive_all(allowed, frame, deadline);
+        let header = self.close_within_frame(outcome)?;
+        let total = HEADER_BYTES as u64 + u64::from(header.length);
+        self.traffic.received.fetch_add(total, Ordering::Relaxed);
+        Ok(header)
+    }
+
+    fn receive_all(&mut self, allowed: u32, frame: &mut Frame, deadline: Deadline) -> Result<Header, Error> {
+        self.check_is_between_frames()?;
         let mut head = [0; HEADER_BYTES];
-        self.read_all(&mut head, deadline)?;
+        let mut arrived = 0;
+        while arrived < HEADER_BYTES {
+            arrived += self.read(&mut head[arrived..], deadline)?;
+            self.is_within_frame = true;
+        }
         let header = Header::decode(&head).map_err(|source| self.wire(source))?;
         if header.length > allowed {
             return Err(self.wire(clickmill_wire::Error::Length {
@@ -232,14 +248,11 @@ impl Connection {
             if room.is_empty() {
                 break;
             }
-            arrived += room.len();
-            self.read_all(room, deadline)?;
+            arrived += self.read(room, deadline)?;
         }
-        header
-            .check(frame.payload())
-            .map_err(|source| self.wire(source))?;
-        let total = HEADER_BYTES as u64 + u64::from(header.length);
-        self.traffic.received.fetch_add(total, Ordering::Relaxed);
+        let checked = header.check(frame.payload());
+        checked.map_err(|source| self.wire(source))?;
+        self.is_within_frame = false;
         Ok(header)
     }
 
@@ -296,22 +309,30 @@ impl Connection {
         self.send_json(&refusal, Kind::Refused, request, deadline)
     }
 
-    fn read_all(&mut self, buffer: &mut [u8], deadline: Deadline) -> Result<(), Error> {
-        let mut filled = 0;
-        while filled < buffer.len() {
-            let wait = self.next_wait(deadline)?;
-            self.io(self.stream.socket().set_read_timeout(Some(wait)))?;
-            match self.stream.read(&mut buffer[filled..]) {
-                Ok(0) => return Err(self.closed()),
-                Ok(count) => filled += count,
-                Err(error) if is_timeout(&error) => {}
-                Err(error) => return Err(self.broken(error)),
-            }
+    fn handshake(&mut self, deadline: Deadline) -> Result<(), Error> {
+        while self.stream.is_handshaking() {
+            self.begin_wait(deadline)?;
+            let outcome = self.stream.handshake();
+            self.unless_timeout(outcome)?;
         }
         Ok(())
     }
 
-    fn next_wait(&self, deadline: Deadline) -> Result<Duration, Error> {
+    /// At least one byte.
+    fn read(&mut self, buffer: &mut [u8], deadline: Deadline) -> Result<usize, Error> {
+        loop {
+            self.begin_wait(deadline)?;
+            let read = self.stream.read(buffer);
+            match self.unless_timeout(read)?.flatten() {
+                Some(0) => return Err(self.closed()),
+                Some(count) => return Ok(count),
+                None => {}
+            }
+        }
+    }
+
+    /// The next operation on the stream ends by the deadline, and in time to see that the process stops.
+    fn begin_wait(&mut self, deadline: Deadline) -> Result<(), Error> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(Error::Stopped);
         }
@@ -319,11 +340,36 @@ impl Connection {
             peer: self.peer.clone(),
             waited: deadline.waited(),
         })?;
-        Ok(left.min(LOOK))
+        let outcome = self.stream.set_timeout(left.min(LOOK));
+        outcome.map_err(|error| self.broken(error))
     }
 
-    fn io<T>(&self, outcome: io::Result<T>) -> Result<T, Error> {
-        outcome.map_err(|error| self.broken(error))
+    fn check_is_between_frames(&self) -> Result<(), Error> {
+        if !self.is_within_frame {
+            return Ok(());
+        }
+        let words = "it was given up in the middle of a frame";
+        Err(self.broken(io::Error::new(io::ErrorKind::NotConnected, words)))
+    }
+
+    fn close_within_frame<T>(&self, outcome: Result<T, Error>) -> Result<T, Error> {
+        if outcome.is_err() && self.is_within_frame {
+            self.stream.close();
+        }
+        outcome
+    }
+
+    /// None: nothing is wrong but that nothing has happened yet.
+    fn unless_timeout<T>(&self, outcome: Result<T, Failure>) -> Result<Option<T>, Error> {
+        match outcome {
+            Ok(value) => Ok(Some(value)),
+            Err(Failure::Io(error)) if is_timeout(&error) => Ok(None),
+            Err(Failure::Io(error)) => Err(self.broken(error)),
+            Err(Failure::Tls(source)) => Err(Error::Tls {
+                peer: self.peer.clone(),
+                source,
+            }),
+        }
     }
 
     fn broken(&self, source: io::Error) -> Error {
@@ -333,6 +379,8 @@ impl Connection {
                 | io::ErrorKind::BrokenPipe
                 | io::ErrorKind::ConnectionAborted
                 | io::ErrorKind::UnexpectedEof
+                // Of the system, which found nobody at the other end; our own timeouts are `WouldBlock`.
+                | io::ErrorKind::TimedOut
         );
         if is_gone {
             return self.closed();
@@ -360,37 +408,6 @@ impl Connection {
 fn is_timeout(error: &io::Error) -> bool {
     matches!(
         error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
     )
-}
-
-fn connect(address: &str, deadline: Deadline) -> Result<TcpStream, Error> {
-    let failed = |source| Error::Connect {
-        peer: address.to_owned(),
-        source,
-    };
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for candidate in address.to_socket_addrs().map_err(failed)? {
-        let Some(left) = deadline.left() else { break };
-        match TcpStream::connect_timeout(&candidate, left) {
-            Ok(socket) => {
-                prepare(&socket).map_err(failed)?;
-                return Ok(socket);
-            }
-            Err(error) => last = error,
-        }
-    }
-    Err(failed(last))
-}
-
-/// A frame goes out at once, and a peer whose machine is gone is found without our writing to it.
-fn prepare(socket: &TcpStream) -> io::Result<()> {
-    socket.set_nodelay(true)?;
-    let socket = socket2::SockRef::from(socket);
-    let keepalive = socket2::TcpKeepalive::new()
-        .with_time(Duration::from_secs(10))
-        .with_interval(Duration::from_secs(5));
-    socket.set_tcp_keepalive(&keepalive)?;
-    socket.set_send_buffer_size(SOCKET_BUFFER)?;
-    socket.set_recv_buffer_size(SOCKET_BUFFER)
 }

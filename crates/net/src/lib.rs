@@ -9,6 +9,8 @@ mod deadline;
 mod error;
 mod hello;
 mod listener;
+mod socket;
+mod stream;
 mod tls;
 mod token;
 

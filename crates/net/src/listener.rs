@@ -1,18 +1,25 @@
 //! Where a server waits for connections.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::connection::LOOK;
 use crate::{Connection, Deadline, Error, Hello, Security, Traffic};
 
 /// A peer that does not finish its hello by then is not one of ours.
 const HELLO_DEADLINE: Duration = Duration::from_secs(10);
+/// Connections whose peers have not said who they are. Each costs a thread: more are closed at once, and
+/// peers of ours try again.
+const MAX_STRANGERS: usize = 256;
 
 pub struct Listener {
     socket: TcpListener,
     address: SocketAddr,
+    strangers: Arc<AtomicUsize>,
+    stop: Arc<AtomicBool>,
 }
 
 impl Listener {
@@ -22,16 +29,23 @@ impl Listener {
             address: address.to_owned(),
             source,
         };
-        let socket = TcpListener::bind(address).map_err(failed)?;
-        let bound = socket.local_addr().map_err(failed)?;
-        if !bound.ip().is_loopback() && security.token.is_none() && !is_insecure {
+        let candidates: Vec<SocketAddr> = address.to_socket_addrs().map_err(failed)?.collect();
+        let is_open = candidates.iter().any(|candidate| !candidate.ip().is_loopback());
+        if is_open && security.token.is_none() && !is_insecure {
             return Err(Error::Open {
-                address: bound.to_string(),
+                address: address.to_owned(),
             });
         }
+        let socket = TcpListener::bind(&candidates[..]).map_err(failed)?;
+        // An `accept` without end would not see that the process stops.
+        let reference = socket2::SockRef::from(&socket);
+        reference.set_read_timeout(Some(LOOK)).map_err(failed)?;
+        let address = socket.local_addr().map_err(failed)?;
         Ok(Self {
             socket,
-            address: bound,
+            address,
+            strangers: Arc::default(),
+            stop: Arc::default(),
         })
     }
 
@@ -39,19 +53,65 @@ impl Listener {
         self.address
     }
 
+    /// `accept` ends when `stop` is set.
+    pub fn stop_with(&mut self, stop: Arc<AtomicBool>) {
+        self.stop = stop;
+    }
+
     /// Waits for the next connection; its hello is heard by `Acceptance::welcome`, on another thread.
     pub fn accept(&self) -> Result<Acceptance, Error> {
-        let (socket, _) = self.socket.accept().map_err(|source| Error::Listen {
-            address: self.address.to_string(),
-            source,
-        })?;
-        Ok(Acceptance { socket })
+        while !self.stop.load(Ordering::Relaxed) {
+            match self.socket.accept() {
+                Ok((socket, _)) => {
+                    let place = Place::take(&self.strangers);
+                    if self.strangers.load(Ordering::Relaxed) <= MAX_STRANGERS {
+                        return Ok(Acceptance {
+                            socket,
+                            _place: place,
+                        });
+                    }
+                }
+                // Nobody came, or somebody came and has gone.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::WouldBlock
+                            | io::ErrorKind::Interrupted
+                            | io::ErrorKind::ConnectionAborted
+                            | io::ErrorKind::ConnectionReset
+                    ) => {}
+                Err(source) => {
+                    return Err(Error::Listen {
+                        address: self.address.to_string(),
+                        source,
+                    });
+                }
+            }
+        }
+        Err(Error::Stopped)
+    }
+}
+
+/// One of those whom nobody knows yet.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn take(strangers: &Arc<AtomicUsize>) -> Self {
+        strangers.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(strangers))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// A connection whose peer has not said who it is.
 pub struct Acceptance {
     socket: TcpStream,
+    _place: Place,
 }
 
 impl Acceptance {
@@ -63,6 +123,18 @@ impl Acceptance {
         stop: Arc<AtomicBool>,
     ) -> Result<Connection, Error> {
         let deadline = Deadline::after(HELLO_DEADLINE);
+        self.welcome_by(deadline, own, security, traffic, stop)
+    }
+
+    /// As `welcome`, with a deadline of the caller's own.
+    pub fn welcome_by(
+        self,
+        deadline: Deadline,
+        own: &Hello,
+        security: &Security,
+        traffic: Arc<Traffic>,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Connection, Error> {
         Connection::accept(self.socket, own, security, deadline, traffic, stop)
     }
 }

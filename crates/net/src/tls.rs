@@ -48,17 +48,13 @@ impl Tls {
         }
         let authority = Arc::new(authority);
         let own = certificates(&files.certificate)?;
-        let key = || {
-            PrivateKeyDer::from_pem_file(&files.key)
-                .map_err(|error| wrong(&files.key, format!("no private key can be read: {error}")))
-        };
+        let key = PrivateKeyDer::from_pem_file(&files.key)
+            .map_err(|error| wrong(&files.key, format!("no private key can be read: {error}")))?;
         let client = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .and_then(|builder| {
-                builder
-                    .with_root_certificates(Arc::clone(&authority))
-                    .with_client_auth_cert(own.clone(), key().map_err(|error| as_rustls(&error))?)
-            })
+            .map_err(|error| wrong(&files.certificate, error))?
+            .with_root_certificates(Arc::clone(&authority))
+            .with_client_auth_cert(own.clone(), key.clone_key())
             .map_err(|error| wrong(&files.certificate, error))?;
         let verifier = WebPkiClientVerifier::builder_with_provider(authority, Arc::clone(&provider))
             .build()
@@ -67,7 +63,7 @@ impl Tls {
             .with_safe_default_protocol_versions()
             .map_err(|error| wrong(&files.certificate, error))?
             .with_client_cert_verifier(verifier)
-            .with_single_cert(own, key()?)
+            .with_single_cert(own, key)
             .map_err(|error| wrong(&files.certificate, error))?;
         let server_name = ServerName::try_from(files.server_name.clone())
             .map_err(|error| wrong(&files.certificate, format!("server name: {error}")))?;
@@ -77,10 +73,6 @@ impl Tls {
             server_name,
         })
     }
-}
-
-fn as_rustls(error: &Error) -> rustls::Error {
-    rustls::Error::General(error.to_string())
 }
 
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, Error> {
