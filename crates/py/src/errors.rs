@@ -48,6 +48,20 @@ pub(crate) fn metrics(py: Python<'_>, error: &clickmill_metrics::Error) -> PyErr
     }
 }
 
+pub(crate) fn monitor(py: Python<'_>, error: &clickmill_monitor::Error) -> PyErr {
+    use clickmill_monitor::Error;
+    match error {
+        Error::Open { .. } | Error::Token { .. } => {
+            raise(py, &CONFIG_ERROR, "ConfigError", error.to_string())
+        }
+        Error::Metric { .. } => PyValueError::new_err(error.to_string()),
+        Error::Listen { address, source } => match source.raw_os_error() {
+            Some(number) => PyOSError::new_err((number, source.to_string(), address.clone())),
+            None => PyOSError::new_err(error.to_string()),
+        },
+    }
+}
+
 pub(crate) fn synth(py: Python<'_>, error: clickmill_samples::synth::Error) -> PyErr {
     use clickmill_samples::synth::Error;
     match error {

@@ -12,6 +12,7 @@ mod errors;
 mod layout;
 mod lookup;
 mod metrics;
+mod monitor;
 mod process;
 mod pserver;
 mod reader;
@@ -39,6 +40,8 @@ mod _core {
     use crate::lookup::{Located, Lookup};
     #[pymodule_export]
     use crate::metrics::{BinaryMetrics, ExactAuc, GroupAuc, RegressionMetrics};
+    #[pymodule_export]
+    use crate::monitor::{Counter, Gauge, Histogram, Monitor};
     #[pymodule_export]
     use crate::process::{exchange_names, keep_freed_memory};
     #[pymodule_export]
