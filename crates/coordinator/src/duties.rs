@@ -166,10 +166,10 @@ mod tests {
     }
 
     fn number(reply: Option<Reply>) -> Option<u64> {
-        match reply? {
-            Reply::Duty { duty, .. } => Some(duty),
-            other => panic!("{other:?}"),
-        }
+        let Reply::Duty { duty, .. } = reply? else {
+            panic!("a duty was expected");
+        };
+        Some(duty)
     }
 
     #[test]

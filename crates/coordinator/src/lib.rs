@@ -27,6 +27,7 @@ mod settlement;
 mod snapshots;
 mod status;
 mod waits;
+mod work;
 
 pub use committed::{Committed, RunRecord};
 pub use coordinator::Coordinator;

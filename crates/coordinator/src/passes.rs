@@ -176,6 +176,7 @@ mod tests {
 
     #[test]
     fn a_pass_is_trained_validated_and_decided_upon() {
+        use Stage::{Decide, Ended, Train, Validate};
         let mut run = run(1);
         let mut seen = Vec::new();
         while run.ledger.stage() != Stage::Ended {
@@ -183,7 +184,6 @@ mod tests {
             open(&mut run, pass, stage);
             seen.push((pass, stage));
         }
-        use Stage::{Decide, Ended, Train, Validate};
         assert_eq!(
             seen,
             [

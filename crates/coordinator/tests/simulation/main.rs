@@ -3,11 +3,24 @@
 //! Every seed is one run, the same for ever. `CLICKMILL_SIMULATION_SEEDS` sets how many there are (from
 //! `CLICKMILL_SIMULATION_FIRST` on).
 
+#![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "what is not expected here is a failure, or nothing"
+)]
+#![expect(clippy::too_many_arguments, reason = "the fields of a frame")]
+#![expect(clippy::too_many_lines, reason = "one arm for each message")]
+
+mod chaos;
+mod control;
 mod disk;
 mod plan;
+mod processes;
 mod random;
 mod server;
+mod serving;
 mod trainer;
+mod training;
 mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

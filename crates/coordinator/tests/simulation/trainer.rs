@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use clickmill_coordinator::{
     Decision, LaneGrant, LedgerEntry, Outcome, Place, Reply, Request, TrainerStatistics,
 };
-use serde_json::json;
 
 use crate::plan::Plan;
 use crate::server::Part;
@@ -241,13 +240,12 @@ impl Trainer {
             }
             Reply::Duty { duty, .. } => {
                 let output = serde_json::to_value(Decision::default()).unwrap();
-                let outcome = match fails {
-                    true => Outcome::Failure {
+                let outcome = if fails {
+                    Outcome::Failure {
                         words: "no space left".into(),
-                    },
-                    false => Outcome::Output {
-                        output: if duty > 0 { output } else { json!(null) },
-                    },
+                    }
+                } else {
+                    Outcome::Output { output }
                 };
                 self.is_on_duty = true;
                 Next::Work(Request::DutyDone {
