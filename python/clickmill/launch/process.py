@@ -71,6 +71,9 @@ class Process:
     async def wait(self) -> int:
         """Its exit code, negative for a signal, when all it said has been heard."""
         code = await self._process.wait()
+        # What it started itself must not outlive it, nor hold its streams open.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         await asyncio.gather(*self._relays)
         if self._heart is not None:
             self._heart.cancel()

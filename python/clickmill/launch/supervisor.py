@@ -258,11 +258,11 @@ async def _supervise(
         finally:
             work.cancel()
             await asyncio.gather(work, return_exceptions=True)
-            await supervisor.end()
-            await at_end()
-            if not supervisor.over.done():
-                supervisor.over.cancel()
-            screen.close()
+            try:
+                await supervisor.end()
+                await at_end()
+            finally:
+                screen.close()
 
 
 @contextlib.contextmanager
