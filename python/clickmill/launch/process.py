@@ -70,10 +70,11 @@ class Process:
 
     async def wait(self) -> int:
         """Its exit code, negative for a signal, when all it said has been heard."""
-        code = await self._process.wait()
-        # What it started itself must not outlive it, nor hold its streams open.
+        await _exit_of(self._process.pid)
+        # What it started itself must not outlive it, nor hold its streams open: asyncio waits for those, too.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+        code = await self._process.wait()
         await asyncio.gather(*self._relays)
         if self._heart is not None:
             self._heart.cancel()
@@ -116,3 +117,18 @@ class Process:
 async def _relay(stream: asyncio.StreamReader, take: Callable[[bytes], None]) -> None:
     async for line in lines_of(stream):
         take(line)
+
+
+async def _exit_of(pid: int) -> None:
+    """Return when a child has ended, whatever holds its streams."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    loop, has_ended = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(descriptor, has_ended.set)
+    try:
+        await has_ended.wait()
+    finally:
+        loop.remove_reader(descriptor)
+        os.close(descriptor)
