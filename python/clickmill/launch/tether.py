@@ -60,6 +60,7 @@ class Tether:
         for thread in (*relays, threading.Thread(target=self._watch, daemon=True)):
             thread.start()
         code = self._process.wait()
+        self._signal(signal.SIGKILL)  # what it started itself
         for relay in relays:
             relay.join(_DRAIN_S)
         return code if code >= 0 else 128 - code
