@@ -13,9 +13,9 @@ use clickmill_wire::{Frame, Precision, Writer, rows};
 
 use crate::Error;
 use crate::life::{Life, Together};
-use crate::numbers::pack_to;
 use crate::push::Held;
 use crate::session::{AnswerRows, Arrival, HeldStep, Session};
+use clickmill_wire::numbers::pack_to;
 
 /// A round that takes longer is answered by whom it waits for; the trainer asks again.
 const ROUND_WAIT: Duration = Duration::from_secs(2);
@@ -36,7 +36,7 @@ pub(crate) struct Counters {
 }
 
 /// How a step is answered; the payload is in the reply frame.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Held,
     Rows,

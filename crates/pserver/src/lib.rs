@@ -8,7 +8,6 @@ mod job;
 mod life;
 mod metrics;
 mod model;
-pub mod numbers;
 mod push;
 mod rounds;
 mod server;

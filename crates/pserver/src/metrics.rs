@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use clickmill_metrics::{Accumulator, BinaryMetrics, Error, ExactAuc, GroupAuc, RegressionMetrics};
 
 /// States by the name of the accumulator, as Python's metric sets keep them.
-pub type States = BTreeMap<String, Vec<u8>>;
+pub(crate) type States = BTreeMap<String, Vec<u8>>;
 
 enum Part {
     Binary(Box<BinaryMetrics>),
@@ -19,7 +19,7 @@ enum Part {
 
 /// Scored samples of one batch.
 #[derive(Clone, Debug, Default)]
-pub struct Scored {
+pub(crate) struct Scored {
     pub scores: Vec<f32>,
     pub labels: Vec<f32>,
     pub weights: Option<Vec<f32>>,
@@ -27,12 +27,12 @@ pub struct Scored {
 }
 
 #[derive(Default)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     parts: BTreeMap<String, Part>,
 }
 
 impl Metrics {
-    pub fn from_states(states: &States) -> Result<Self, Error> {
+    pub(crate) fn from_states(states: &States) -> Result<Self, Error> {
         let parts = states
             .iter()
             .filter_map(|(name, state)| Some((name, part(name, state)?)))
@@ -41,7 +41,7 @@ impl Metrics {
         Ok(Self { parts })
     }
 
-    pub fn states(&self) -> States {
+    pub(crate) fn states(&self) -> States {
         self.parts
             .iter()
             .map(|(name, part)| {
@@ -57,7 +57,7 @@ impl Metrics {
     }
 
     /// Every number by name; those that are not finite are left out.
-    pub fn numbers(&mut self) -> BTreeMap<String, f64> {
+    pub(crate) fn numbers(&mut self) -> BTreeMap<String, f64> {
         let mut numbers = BTreeMap::new();
         for part in self.parts.values_mut() {
             match part {
@@ -78,7 +78,7 @@ impl Metrics {
         finite.map(|(name, number)| (name.to_owned(), number)).collect()
     }
 
-    pub fn update(&mut self, batch: &Scored) -> Result<(), Error> {
+    pub(crate) fn update(&mut self, batch: &Scored) -> Result<(), Error> {
         let (scores, labels, weights) = (&batch.scores, &batch.labels, batch.weights.as_deref());
         for part in self.parts.values_mut() {
             match part {

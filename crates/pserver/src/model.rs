@@ -19,6 +19,14 @@ pub(crate) struct Model {
     first_steps: Vec<u64>,
 }
 
+/// Gradients of one feed, of one push or of several, each by its share.
+struct FeedUpdate<'a> {
+    feed: usize,
+    table: usize,
+    learning_rate: f32,
+    lookups: Vec<(&'a Lookup, f32)>,
+}
+
 /// A contiguous part of all dense parameters, one behind the other.
 pub(crate) struct DenseSlice {
     pub values: Vec<f32>,
@@ -156,7 +164,9 @@ impl Model {
                     let factor = *scale * *weight;
                     rates.get_or_insert((*rate, if is_alone { factor } else { 1.0 }));
                     if !is_alone && (factor - 1.0).abs() > 0.0 {
-                        values.iter_mut().for_each(|value| *value *= factor);
+                        for value in values.iter_mut() {
+                            *value *= factor;
+                        }
                     }
                     gradients.push(values);
                 }
@@ -173,7 +183,7 @@ impl Model {
 
     /// The rows of `apply`; rows that several pushes touch are updated once.
     pub(crate) fn apply_rows(&mut self, pushes: &mut [(&mut Held, f32)]) -> Result<(), Error> {
-        let mut feeds: Vec<(usize, usize, f32, Vec<(&Lookup, f32)>)> = Vec::new();
+        let mut feeds: Vec<FeedUpdate<'_>> = Vec::new();
         for (push, weight) in pushes.iter() {
             for rows in &push.rows {
                 match rows {
@@ -188,17 +198,24 @@ impl Model {
                         scale,
                     } => {
                         let entry = (lookup, *scale * *weight);
-                        match feeds.iter_mut().find(|(number, ..)| number == feed) {
-                            Some((.., lookups)) => lookups.push(entry),
-                            None => feeds.push((*feed, *table, *rate, vec![entry])),
+                        if let Some(found) = feeds.iter_mut().find(|found| found.feed == *feed) {
+                            found.lookups.push(entry);
+                        } else {
+                            feeds.push(FeedUpdate {
+                                feed: *feed,
+                                table: *table,
+                                learning_rate: *rate,
+                                lookups: vec![entry],
+                            });
                         }
                     }
                 }
             }
         }
-        for (_, table, learning_rate, lookups) in feeds {
-            let table = &mut self.tables[table];
-            match lookups.as_slice() {
+        for update in feeds {
+            let learning_rate = update.learning_rate;
+            let table = &mut self.tables[update.table];
+            match update.lookups.as_slice() {
                 [(lookup, scale)] => table.apply(
                     lookup,
                     Rate {

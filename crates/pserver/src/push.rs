@@ -5,7 +5,7 @@ use clickmill_wire::step::{Part, Push, Scores};
 
 use crate::Error;
 use crate::metrics::Scored;
-use crate::numbers::{unpack, unpack_signs};
+use clickmill_wire::numbers::{unpack, unpack_signs};
 
 /// Everything of one batch, of one lane, that this server has to apply.
 pub(crate) struct Held {

@@ -70,19 +70,18 @@ impl Server {
         let bound = listener.address().to_string();
         let address = settings.announced.clone().unwrap_or(bound);
         let host = Arc::new(Host::new(settings.snapshots.clone()));
-        let driver = match settings.coordinator {
-            Some(_) => None,
-            None => {
-                let driver = Driver::new(
-                    settings.coordinator_settings.clone(),
-                    settings.snapshots.clone(),
-                    settings.security.clone(),
-                    tell,
-                )?;
-                driver.serve_with(Arc::clone(&host), address.clone());
-                host.engine.keep_ledger(Arc::clone(&driver) as Arc<_>);
-                Some(driver)
-            }
+        let driver = if settings.coordinator.is_some() {
+            None
+        } else {
+            let driver = Driver::new(
+                settings.coordinator_settings.clone(),
+                settings.snapshots.clone(),
+                settings.security.clone(),
+                tell,
+            )?;
+            driver.serve_with(Arc::clone(&host), address.clone());
+            host.engine.keep_ledger(Arc::clone(&driver) as Arc<_>);
+            Some(driver)
         };
         let server = Self {
             address,
@@ -171,19 +170,11 @@ struct Connections {
 }
 
 impl Connections {
-    fn hello(&self) -> Hello {
-        Hello {
-            role: Role::Pserver,
-            name: "pserver".to_owned(),
-            features: std::collections::BTreeSet::new(),
-        }
-    }
-
     fn serve(&self, acceptance: Acceptance) {
         let stop = Arc::clone(&self.ending.stop);
         let traffic = Arc::clone(&self.traffic);
         // Whoever cannot say hello has been told, and is not one of ours.
-        let Ok(mut connection) = acceptance.welcome(&self.hello(), &self.settings.security, traffic, stop)
+        let Ok(mut connection) = acceptance.welcome(&own_hello(), &self.settings.security, traffic, stop)
         else {
             return;
         };
@@ -351,7 +342,7 @@ impl<'a> Link<'a> {
         let deadline = Deadline::after(ANSWER);
         if self.connection.is_none() {
             let address = settings.coordinator.as_ref()?;
-            let hello = self.connections.hello();
+            let hello = own_hello();
             let within = Deadline::after(Duration::from_secs(5));
             let opened = Connection::open(address, &hello, &settings.security, within, Arc::default());
             let mut opened = opened.ok()?;
@@ -364,13 +355,18 @@ impl<'a> Link<'a> {
         let reply = connection
             .send_json(&envelope, Kind::Control, 1, deadline)
             .and_then(|()| connection.receive_json::<Reply>(&mut frame, Kind::Control, deadline));
-        match reply {
-            Ok((_, reply)) => Some(reply),
-            Err(_) => {
-                self.connection = None;
-                None
-            }
+        if reply.is_err() {
+            self.connection = None;
         }
+        reply.ok().map(|(_, reply)| reply)
+    }
+}
+
+fn own_hello() -> Hello {
+    Hello {
+        role: Role::Pserver,
+        name: "pserver".to_owned(),
+        features: std::collections::BTreeSet::new(),
     }
 }
 

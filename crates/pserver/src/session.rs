@@ -7,8 +7,8 @@ use clickmill_wire::step::Keys;
 
 use crate::Error;
 use crate::model::Model;
-use crate::numbers::unpack_signs;
 use crate::push::Held;
+use clickmill_wire::numbers::unpack_signs;
 
 /// Batches that a trainer may have read and not pushed: more means that it has lost count.
 const MAX_TICKETS: usize = 1024;
@@ -179,11 +179,5 @@ impl Session {
 
     pub(crate) fn kept(&self, ticket: u64, feed: usize) -> Option<&Lookup> {
         self.tickets.get(&ticket)?.get(feed)?.as_ref()
-    }
-
-    /// Rows are about to change places: what was given out can no longer be pushed to.
-    pub(crate) fn forget_rows(&mut self) {
-        self.tickets.clear();
-        self.reading.clear();
     }
 }

@@ -6,7 +6,6 @@
 mod control;
 mod error;
 mod link;
-pub mod numbers;
 mod partition;
 mod pool;
 mod session;

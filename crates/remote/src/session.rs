@@ -11,9 +11,9 @@ use clickmill_wire::{Frame, Kind, Precision};
 
 use crate::Error;
 use crate::link::Link;
-use crate::numbers::unpack;
 use crate::pool::Pool;
 use crate::step::{Answer, FeedRows, KeysRequest, PushRequest, Shape, encode, scatter};
+use clickmill_wire::numbers::unpack;
 
 /// What does not change while a trainer lives.
 #[derive(Clone, Debug)]

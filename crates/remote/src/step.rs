@@ -7,8 +7,8 @@ use clickmill_wire::rows::Rows;
 use clickmill_wire::step::{self, KeysHead, Origin, PartHead, PushHead};
 use clickmill_wire::{Frame, Precision, Writer};
 
-use crate::numbers::{pack_to, unpack_to};
 use crate::{Error, Partition};
+use clickmill_wire::numbers::{pack_to, unpack_to};
 
 /// Gradients of one batch.
 pub struct PushRequest {

@@ -13,7 +13,6 @@ mod adam;
 mod admission;
 mod adopt;
 mod apply;
-pub mod bf16;
 mod bucket;
 pub mod config;
 pub mod dense;

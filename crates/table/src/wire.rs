@@ -3,7 +3,8 @@
 //! On a server a lookup knows its rows' places and takes gradients as bytes; on a trainer it has only their
 //! values, gathers gradients as always, and hands out what it has gathered.
 
-use crate::bf16::{self, add_bf16, to_bf16};
+use clickmill_types::bf16::{self, add_bf16, to_bf16};
+
 use crate::{Buffers, Error, Lookup};
 
 impl Buffers {

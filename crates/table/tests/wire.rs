@@ -1,8 +1,8 @@
 //! Lookups at the two ends of a wire train the same table as a lookup in one process.
 
-use clickmill_table::bf16::{from_bf16, to_bf16};
 use clickmill_table::config::Optimizer;
 use clickmill_table::{Buffers, Error, Lookup, Occurrences, PooledSlot, Rate, Table, TableConfig};
+use clickmill_types::bf16::{from_bf16, to_bf16};
 use clickmill_types::schema::{Init, Pooling, TableSpec};
 
 const DIM: usize = 5;

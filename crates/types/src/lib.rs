@@ -3,6 +3,7 @@
 //! Nothing here does input or output. The trainer and the predictor both depend on this crate, so that
 //! a feature value gets the same sign, and a sample the same meaning, in both.
 
+pub mod bf16;
 mod error;
 pub mod schema;
 pub mod sign;

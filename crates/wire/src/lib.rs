@@ -12,6 +12,7 @@ mod bytes;
 mod error;
 mod frame;
 pub mod hello;
+pub mod numbers;
 pub mod rows;
 pub mod step;
 

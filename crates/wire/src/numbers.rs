@@ -1,7 +1,8 @@
 //! Packed numbers to floats and back.
 
-use clickmill_table::bf16::{from_bf16, to_bf16};
-use clickmill_wire::Precision;
+use clickmill_types::bf16::{from_bf16, to_bf16};
+
+use crate::Precision;
 
 pub fn unpack(bytes: &[u8], precision: Precision) -> Vec<f32> {
     let mut out = vec![0.0; bytes.len() / precision.bytes()];

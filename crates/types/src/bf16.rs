@@ -2,6 +2,11 @@
 //!
 //! Rounds to the nearest, ties to even; a number too large becomes infinite, and not a number stays what it is.
 
+#![expect(
+    clippy::inline_always,
+    reason = "loops gain wider vectors only by being inlined into the functions compiled for them"
+)]
+
 /// Bytes of a number.
 pub const BYTES: usize = 2;
 
