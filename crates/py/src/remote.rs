@@ -230,7 +230,6 @@ impl Push {
     /// No gradients: an entry for the ledger, and scores for the metrics where there are some.
     #[staticmethod]
     #[pyo3(signature = (ledger, scores = Vec::new(), labels = None, weights = None, groups = None, lane = 0, is_last = false))]
-    #[expect(clippy::too_many_arguments, reason = "Python passes them by name")]
     fn empty(
         ledger: &str,
         scores: Vec<Reads1<'_, f32>>,
