@@ -4,7 +4,7 @@ from numpy.typing import NDArray
 from os import PathLike
 from typing import Any, SupportsFloat, SupportsIndex, final
 
-__all__ = ["Batch", "BinaryMetrics", "ColumnBatcher", "ControlLink", "DenseOptimizer", "ExactAuc", "GroupAuc", "GroupLayout", "Located", "Lookup", "Pserver", "Push", "Reader", "RecordBatcher", "RegressionMetrics", "Schema", "Session", "Table", "Ticket", "build_info", "describe", "exchange_names", "fit_schema", "keep_freed_memory", "synth"]
+__all__ = ["Batch", "BinaryMetrics", "ColumnBatcher", "ControlLink", "Counter", "DenseOptimizer", "ExactAuc", "Gauge", "GroupAuc", "GroupLayout", "Histogram", "Located", "Lookup", "Monitor", "Pserver", "Push", "Reader", "RecordBatcher", "RegressionMetrics", "Schema", "Session", "Table", "Ticket", "build_info", "describe", "exchange_names", "fit_schema", "keep_freed_memory", "synth"]
 
 @final
 class Batch:
@@ -146,6 +146,16 @@ class ControlLink:
         """
 
 @final
+class Counter:
+    """
+    Only ever rises.
+    """
+    def add(self, /, value: SupportsFloat | SupportsIndex = 1.0) -> None:
+        """
+        Less than nothing, or not a number, adds nothing.
+        """
+
+@final
 class DenseOptimizer:
     """
     State of one optimizer over parameters of the given sizes.
@@ -201,6 +211,11 @@ class ExactAuc:
         """
         Takes the whole batch, or nothing of it when a value is not allowed.
         """
+
+@final
+class Gauge:
+    def add(self, /, value: SupportsFloat | SupportsIndex) -> None: ...
+    def set(self, /, value: SupportsFloat | SupportsIndex) -> None: ...
 
 @final
 class GroupAuc:
@@ -261,6 +276,13 @@ class GroupLayout:
         """
 
 @final
+class Histogram:
+    """
+    How often values fell below each of its bounds.
+    """
+    def observe(self, /, value: SupportsFloat | SupportsIndex) -> None: ...
+
+@final
 class Located:
     """
     The rows of a group of a batch, found but not read; `Table.fill` reads them, once.
@@ -313,6 +335,43 @@ class Lookup:
     def values(self, /) -> NDArray[float32]:
         """
         Weights [U,D] as they were pulled.
+        """
+
+@final
+class Monitor:
+    """
+    Answers `/metrics`, `/healthz` and `/readyz` on a thread of its own, until it is closed.
+
+    Port 0 takes a free one. An address beyond this machine needs a token, which readers of metrics send as
+    `Authorization: Bearer`, unless `is_insecure`. The process is not ready until `set_ready` says so.
+    """
+    def __enter__(self, /) -> Monitor: ...
+    def __exit__(self, /, *_exception) -> None: ...
+    def __new__(cls, /, address: str, token: str | None = None, is_insecure: bool = False) -> Monitor: ...
+    @property
+    def address(self, /) -> str:
+        """
+        `host:port` that it listens on.
+        """
+    def close(self, /) -> None:
+        """
+        Stop answering; a monitor that is closed keeps counting, for nobody.
+        """
+    def counter(self, /, name: str, help: str, labels: dict[str, str] | None = None) -> Counter:
+        """
+        The counter of this name, which ends in `_total`, and of these labels.
+        """
+    def gauge(self, /, name: str, help: str, labels: dict[str, str] | None = None) -> Gauge:
+        """
+        The gauge of this name and these labels.
+        """
+    def histogram(self, /, name: str, help: str, bounds: SupportsGetItem[int, SupportsFloat | SupportsIndex], labels: dict[str, str] | None = None) -> Histogram:
+        """
+        The histogram of this name and these labels; `bounds` ascend, values above the last are counted too.
+        """
+    def set_ready(self, /, is_ready: bool, reason: str = "not ready") -> None:
+        """
+        Say whether the process can be used; `reason` tells people what it waits for.
         """
 
 @final
