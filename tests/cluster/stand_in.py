@@ -12,6 +12,7 @@ A folder in the variable STAND_IN steers them and shows what they did:
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -95,10 +96,13 @@ def serve(arguments: argparse.Namespace) -> None:
     listener = socket.create_server((arguments.host, int(arguments.port)), reuse_port=False)
     address = "{}:{}".format(*listener.getsockname()[:2])
     ready = {"role": "pserver", "index": int(arguments.index), "address": address, "metrics": "127.0.0.1:1"}
+    coordinator = call(arguments, "pserver") if int(arguments.index) > 0 else None
     print(json.dumps(ready), flush=True)
     print(f"listening at {address}", file=sys.stderr, flush=True)
-    if int(arguments.index) > 0:
-        call(arguments, "pserver").recv(1)  # until the coordinator has gone
+    if coordinator is not None:
+        with contextlib.suppress(ConnectionError):
+            coordinator.settimeout(None)
+            coordinator.recv(1)  # until the coordinator has gone
         return
     over = threading.Event()
     done: list[str] = []

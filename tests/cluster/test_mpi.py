@@ -35,7 +35,7 @@ def test_ranks_become_servers_and_trainers_and_one_tells_the_summary(tmp_path, s
     stage.write("hold")
     options = ("--json", "--set", "runner.0.server_num=2")
     with launched(tmp_path, stage, *mpirun(4, *options)) as run:
-        run.wait_until(lambda: len(stage.alive("trainer")) == 2 and len(stage.alive("pserver")) == 2)
+        run.wait_until(lambda: run.words.count("| listening at") == 2 and len(stage.alive("trainer")) == 2)
         servers = stage.arguments("pserver")
         assert sorted(each["index"] for each in servers) == ["0", "1"]
         assert all(".worker_num=2" in each["set"][-1] for each in stage.arguments("trainer"))
