@@ -1,8 +1,8 @@
 """clickmill's parameter server on loopback: `clickmill train` with `class: local_cluster_train`, the raw log.
 
-In the time: what the summary of the run calls the seconds of its training pass. Not in it: start of the
+In the time: what the summary of the run calls its seconds, those of the training pass. Not in it: start of the
 processes, the checkpoint at the end, evaluation, which is done here, exactly, from that checkpoint.
-CPU seconds and peak memory are those of all processes; unlike the time, they include the start of each.
+CPU seconds and peak memory are those of all processes together, CPU seconds of the same span of time.
 """
 
 from __future__ import annotations
@@ -18,8 +18,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-from measure import Stopwatch, cpu_seconds, report
-from process_usage import PeakMemory
+from measure import Stopwatch, report
+from process_usage import TreeUsage
+from processes import end_with_starter
+
+from clickmill import _core
+from clickmill.config import load_config
+from clickmill.train.api import evaluate
 
 CONFIG = """
 workspace: "."
@@ -45,29 +50,42 @@ hyper_parameters:
   sparse_feature_dim: 10
   fc_sizes: [400, 400, 400]
 """
-LOOK_INTERVAL_S = 0.5
+LOOK_INTERVAL_S = 0.25
 END_DEADLINE_S = 30
 
 
-def train(config: Path, deadline_s: float) -> tuple[dict[str, Any], float]:
-    """The summary that the command prints, and the peak memory of all its processes."""
+def train(config: Path, deadline_s: float) -> tuple[dict[str, Any], TreeUsage]:
+    """The summary that the command prints, and what all of its processes used."""
     command = [sys.executable, "-m", "clickmill", "train", "-m", str(config), "--json"]
     output, log = config.with_name("summary.json"), config.with_name("train.log")
     with output.open("wb") as stdout, log.open("wb") as stderr:
-        process = subprocess.Popen(command, stdout=stdout, stderr=stderr, start_new_session=True)
-    memory, deadline = PeakMemory(process.pid), time.monotonic() + deadline_s
+        process = subprocess.Popen(
+            command,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+            preexec_fn=end_with_starter,  # noqa: PLW1509 (this process has no other thread)
+        )
+    used, deadline = TreeUsage(process.pid), time.monotonic() + deadline_s
     try:
         while process.poll() is None:
             if time.monotonic() > deadline:
                 sys.exit(f"error: training did not end in {deadline_s:.0f} s\n{log.read_text()[-3000:]}")
-            memory.look()
+            used.look()
             time.sleep(LOOK_INTERVAL_S)
     finally:
         end(process)
     if process.returncode != 0:
         sys.exit(f"error: `clickmill train` ended with {process.returncode}\n{log.read_text()[-3000:]}")
     (summary,) = json.loads(output.read_text())
-    return summary, memory.total_mb
+    return summary, used
+
+
+def pass_end_time(run: Path) -> float:
+    """When the one pass of the run ended, as its journal has it."""
+    events = map(json.loads, (run / "journal.jsonl").read_text().splitlines())
+    (found,) = (float(event["time"]) for event in events if event["event"] == "pass_end")
+    return found
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
@@ -100,23 +118,20 @@ def main() -> None:
         values = {**vars(options), "train": json.dumps(options.train), "folder": folder}
         path = Path(folder) / "config.yaml"
         path.write_text(CONFIG.format(**values))
-        cpu_s = cpu_seconds()
-        summary, peak_rss_mb = train(path, options.deadline_s)
-        watch = Stopwatch(summary["seconds"], cpu_seconds() - cpu_s)
+        summary, used = train(path, options.deadline_s)
+        wall_s, end_s = summary["seconds"], pass_end_time(Path(summary["run"]))
+        if wall_s <= 0:
+            sys.exit(f"error: the summary names no time of the pass: {json.dumps(summary)}")
+        watch = Stopwatch(wall_s, used.cpu_seconds(end_s - wall_s, end_s))
         if summary["samples"] != options.samples:
             sys.exit(f"error: trained on {summary['samples']} samples, the files hold {options.samples}")
-        # Imported here: the time of these imports is none of the cluster's.
-        from clickmill import _core
-        from clickmill.config import load_config
-        from clickmill.train.api import evaluate
-
         result = evaluate(load_config(path), checkpoints=[Path(summary["checkpoint"])], dataset="test")
     report(
         summary["samples"],
         watch,
         auc=round(result["exact_auc"], 5),
         versions={"clickmill": json.loads(_core.build_info())["version"]},
-        peak_rss_mb=round(peak_rss_mb, 1),
+        peak_rss_mb=round(used.peak_rss_mb, 1),
     )
 
 

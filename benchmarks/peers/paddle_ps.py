@@ -38,6 +38,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1, help="of each trainer")
     parser.add_argument("--pull-interval-ms", type=int, default=10, help="of the dense parameters (async)")
     parser.add_argument("--geo-step", type=int, default=100, help="batches between two exchanges (geo)")
+    parser.add_argument(
+        "--geo-patience",
+        type=int,
+        default=100,
+        help="an exchange begins early when a trainer has had no batch for so many hundredths of a second",
+    )
     parser.add_argument("--batch-size", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
@@ -56,6 +62,7 @@ def start(options: argparse.Namespace, folder: Path, processes: Processes) -> li
         "PADDLE_TRAINERS_NUM": str(options.trainers),
         "POD_IP": "127.0.0.1",
         "CPU_NUM": str(options.threads),
+        "FLAGS_communicator_send_wait_times": str(options.geo_patience),
         # Barriers between the trainers; without them the second one may read parameters that are not there.
         "PADDLE_WITH_GLOO": "1",
         "PADDLE_GLOO_RENDEZVOUS": GLOO_BY_FILES,

@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
-# Places in what follows the name in /proc/<id>/stat.
+import numpy as np
+
+# Places in what follows the name in /proc/<id>/stat: of the process itself, then of children that have ended.
 PARENT = 1
-USER_TICKS, CHILDREN_TICKS_END = 11, 15
+OWN_TICKS = slice(11, 13)
+ALL_TICKS = slice(11, 15)
 
 
 @dataclass(frozen=True)
 class Usage:
-    """Since the start of the process; the time of children counts when they have ended."""
+    """Of one process since its start."""
 
     cpu_s: float
+    all_cpu_s: float
+    """With that of children that have ended."""
     peak_rss_mb: float
 
 
 def usage(process_id: int) -> Usage:
-    ticks = sum(int(field) for field in stat(process_id)[USER_TICKS:CHILDREN_TICKS_END])
+    fields, ticks_per_s = stat(process_id), os.sysconf("SC_CLK_TCK")
     lines = Path(f"/proc/{process_id}/status").read_text().splitlines()
     # A process that is ending has no memory any more.
     peak_kb = next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
-    return Usage(ticks / os.sysconf("SC_CLK_TCK"), peak_kb / 1024)
+    own, everything = (sum(map(int, fields[part])) for part in (OWN_TICKS, ALL_TICKS))
+    return Usage(own / ticks_per_s, everything / ticks_per_s, peak_kb / 1024)
 
 
 def stat(process_id: int) -> list[str]:
@@ -32,23 +39,35 @@ def stat(process_id: int) -> list[str]:
     return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()
 
 
-class PeakMemory:
-    """Peak memory of a process and all below it: the sum of their peaks, as far as they were seen alive."""
+class TreeUsage:
+    """Of a process and all below it, as far as they were alive when it was looked at."""
 
     def __init__(self, root: int) -> None:
-        self.root = root
-        self._peaks_mb: dict[int, float] = {}
+        self._root = root
+        self._seen: dict[int, Usage] = {}
+        self._times: list[float] = []
+        self._cpu_s: list[float] = []
 
     def look(self) -> None:
-        for process_id in descendants(self.root):
+        for process_id in descendants(self._root):
             try:
-                self._peaks_mb[process_id] = usage(process_id).peak_rss_mb
+                found = usage(process_id)
             except (FileNotFoundError, ProcessLookupError):
                 continue  # ended since it was listed
+            if found.peak_rss_mb:
+                self._seen[process_id] = found
+        self._times.append(time.time())
+        self._cpu_s.append(sum(each.cpu_s for each in self._seen.values()))
+
+    def cpu_seconds(self, start: float, end: float) -> float:
+        """Between two times of `time.time`, from the looks before and after each."""
+        before, after = np.interp([start, end], self._times, self._cpu_s)
+        return float(after - before)
 
     @property
-    def total_mb(self) -> float:
-        return sum(self._peaks_mb.values())
+    def peak_rss_mb(self) -> float:
+        """The sum of the peaks, which need not have been at the same time."""
+        return sum(each.peak_rss_mb for each in self._seen.values())
 
 
 def descendants(root: int) -> set[int]:

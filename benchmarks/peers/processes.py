@@ -129,7 +129,7 @@ class Processes:
                 raise ClusterError(f"{process.name} did not say `{key}` in time\n{process.log_tail()}")
 
     def cpu_seconds(self) -> float:
-        return sum(usage(process.process_id).cpu_s for process in self._all)
+        return sum(usage(process.process_id).all_cpu_s for process in self._all)
 
     def peak_rss_mb(self) -> float:
         return sum(usage(process.process_id).peak_rss_mb for process in self._all)
@@ -144,8 +144,13 @@ def free_ports(count: int) -> list[int]:
         return [each.getsockname()[1] for each in sockets]
 
 
-def end_with(parent_id: int) -> None:
+def end_with_starter() -> None:
     """Called by a process first of all: the kernel ends it when its starter is gone, however that came."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent_id:
+
+
+def end_with(starter_id: int) -> None:
+    """As `end_with_starter`, also where the starter is gone already."""
+    end_with_starter()
+    if os.getppid() != starter_id:
         raise SystemExit("error: the starter of this process is gone")
