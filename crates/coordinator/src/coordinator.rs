@@ -70,6 +70,8 @@ pub struct Coordinator {
     pub(crate) waiting: Vec<Waiting>,
     /// Since when there has been no trainer while the cluster could train.
     pub(crate) alone_since: Option<Duration>,
+    /// Since when there has been a lease in the stage under way.
+    pub(crate) leased_since: Option<Duration>,
     pub(crate) waits_told: Duration,
     pub(crate) num_epochs: u64,
     pub(crate) num_stores: u64,
@@ -105,6 +107,7 @@ impl Coordinator {
             scaling: None,
             waiting: Vec::new(),
             alone_since: None,
+            leased_since: None,
             waits_told: Duration::ZERO,
             num_epochs: 0,
             num_stores: 0,

@@ -287,6 +287,9 @@ impl Coordinator {
                 pass,
                 samples,
                 batches,
+                seconds: self
+                    .leased_since
+                    .map_or(0.0, |since| self.now.saturating_sub(since).as_secs_f64()),
                 train: metrics.clone(),
                 ..PassSummary::default()
             });

@@ -255,6 +255,9 @@ pub struct PassSummary {
     pub pass: u32,
     pub samples: u64,
     pub batches: u64,
+    /// From the first lease of the pass to its last batch.
+    #[serde(default)]
+    pub seconds: f64,
     pub train: Value,
     pub validation: Value,
 }

@@ -97,6 +97,7 @@ impl Coordinator {
             // The last snapshot has attempts of its own.
             self.snapshots.num_failures = 0;
         }
+        self.leased_since = None;
         let job = run.job.clone();
         run.ledger.open(&job, pass, stage);
         let order = run.ledger.order(true, run.adjust.clone());

@@ -45,6 +45,7 @@ impl Coordinator {
             self.want_lanes();
             return None;
         };
+        self.leased_since.get_or_insert(self.now);
         if let Some(trainer) = self.members.trainer_mut(incarnation) {
             trainer.is_busy = true;
             trainer.granted = epoch;

@@ -54,13 +54,10 @@ class Chronicle:
         self._print_interval = print_interval
         self._coordinator: Coordinator | None = None
         self._pass_number = -1
-        self._pass_began = time.monotonic()
         self._mark = (time.monotonic(), 0)
         self._next_line = 0
         self._first_step = 0
         self.samples = 0
-        self.pass_seconds = 0.0
-        """From the first lease of the last pass to the last batch that this trainer has trained on in it."""
 
     def join(self, membership: Membership, coordinator: Coordinator, start: RunStart) -> None:
         """This trainer has become a member; the first of them speaks for all."""
@@ -80,8 +77,7 @@ class Chronicle:
         if pass_number == self._pass_number:
             return
         self._pass_number = pass_number
-        self._pass_began = time.monotonic()
-        self._mark = (self._pass_began, 0)
+        self._mark = (time.monotonic(), 0)
         self._first_step = self._next_line = step
         for observer in (*self._own, *self._all):
             observer.pass_start(pass_number, total_bytes)
@@ -89,7 +85,6 @@ class Chronicle:
     def after_step(self, batch: Batch, loss: float, step: int, bytes_done: int) -> None:
         """A batch has been trained on."""
         self.samples += batch.num_rows
-        self.pass_seconds = time.monotonic() - self._pass_began
         for observer in self._own:
             observer.advance(batch.num_rows, bytes_done)
         if self._coordinator is not None and step >= self._next_line:
@@ -126,7 +121,7 @@ class Chronicle:
             pass_number=summary["pass"],
             step=summary["batches"],
             samples=summary["samples"],
-            seconds=time.monotonic() - self._pass_began,
+            seconds=summary["seconds"],
             train=numbers(summary, "train"),
             validation=numbers(summary, "validation"),
             bad_lines=0,

@@ -48,6 +48,21 @@ class Decider:
         state = {"schedule": schedule.state(), "stopping": None if stopping is None else stopping.state()}
         return {"stop": stop, "schedule": json.dumps(state), "adjust": None}
 
+    @property
+    def best_metric(self) -> str:
+        """What the best checkpoint is the best by: what stops the run, or changes its rate, else AUC."""
+        stopping = None if self._runner.early_stopping is None else self._runner.early_stopping.metric
+        schedule = getattr(self._runner.learning_rate_schedule, "metric", None)
+        return stopping or schedule or main_metric(self._train)
+
+    def fresh_state(self) -> Message:
+        """Of schedule and early stopping before the first decision."""
+        stopping = make_stopping(self._runner)
+        return {
+            "schedule": make_schedule(self._runner.learning_rate_schedule).state(),
+            "stopping": None if stopping is None else stopping.state(),
+        }
+
     def measured(self, summary: Message) -> dict[str, float]:
         """What a pass is judged by: validation where there was one, else training."""
         return self.numbers(summary, "validation") or self.numbers(summary, "train")

@@ -19,14 +19,19 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from clickmill.config import RunnerConfig
     from clickmill.train.archive import Archive
     from clickmill.train.assembly import Parts
     from clickmill.train.checkpoint import Checkpoint
+    from clickmill.train.cluster.duties import Decider
     from clickmill.train.replica import Replicas
 
     Array = NDArray[np.float32]
     Message = dict[str, Any]
     Writer = Callable[[Path], Mapping[str, str]]
+
+COMMIT_FILE = "committed.json"
+"""In the folder of the snapshots: what the last of them holds beside parameters."""
 
 
 class Publisher:
@@ -40,28 +45,32 @@ class Publisher:
         archive: Archive,
         settings: Mapping[str, Any],
         snapshots: Path,
-        pass_style: str,
+        runner: RunnerConfig,
+        decider: Decider,
     ) -> None:
         self._parts = parts
         self._replicas = replicas
         self._archive = archive
         self._settings = settings
         self._snapshots = snapshots
-        self._pass_style = pass_style
+        self._runner = runner
+        self._decider = decider
 
-    def publish(
-        self,
-        pass_number: int,
-        snapshot: Message,
-        schedule: str | None,
-        metrics: Mapping[str, float],
-        *,
-        has_stopped: bool,
-    ) -> Checkpoint:
-        """Write the checkpoint of a pass that has ended."""
+    def publish(self, pass_number: int, snapshot: Message) -> Checkpoint | None:
+        """Write the checkpoint of a pass that has ended; None where the runner wants none of this pass."""
+        record = json.loads((self._snapshots / COMMIT_FILE).read_text(encoding="utf-8"))["run"]
+        summary = next(each for each in record["history"] if each["pass"] == pass_number)
+        is_ended = record["ledger"]["stage"] == "ended"
+        has_stopped = is_ended and pass_number + 1 < self._runner.epochs
+        if not self._is_due(pass_number, has_stopped=has_stopped):
+            return None
+        if not self._archive.run_id:
+            self._archive.start_run()
+        metrics = self._decider.measured(summary)
+        schedule = record["schedule"]
         dense, states, numbers = self._read_dense(snapshot)
         self._spread(dense)
-        name = f"pass-{pass_number:05d}" if self._pass_style == "pass" else f"{pass_number}"
+        name = f"pass-{pass_number:05d}" if self._runner.save_checkpoint_style == "pass" else f"{pass_number}"
         folder = self._archive.pass_folder / name
         manifest = Manifest(
             version=VERSION,
@@ -76,7 +85,7 @@ class Publisher:
             base=None,
             metrics={key: value if math.isfinite(value) else None for key, value in metrics.items()},
         )
-        state = json.loads(schedule) if schedule else {"schedule": {}, "stopping": None}
+        state = json.loads(schedule) if schedule else self._decider.fresh_state()
         trainer = {
             "place": {
                 "pass_number": pass_number + 1,
@@ -106,6 +115,11 @@ class Publisher:
         for number, table in enumerate(self._parts.tables):
             writers[f"tables/{table}.rows"] = self._table_writer(snapshot, number, table)
         return write_checkpoint(folder, manifest, texts=texts, writers=writers)
+
+    def _is_due(self, pass_number: int, *, has_stopped: bool) -> bool:
+        every = self._runner.save_checkpoint_interval
+        is_last = has_stopped or pass_number + 1 == self._runner.epochs
+        return is_last or (every > 0 and (pass_number + 1) % every == 0)
 
     def _read_dense(self, snapshot: Message) -> tuple[Array, list[Array], dict[str, int]]:
         """All dense parameters, the optimizer's states, and the steps, of all servers' slices."""

@@ -37,7 +37,7 @@ from clickmill.train.parameters import Rates
 from clickmill.train.replica import Replicas
 from clickmill.train.resuming import settings_of
 from clickmill.train.run import prepare_process, run_folder
-from clickmill.train.settings import compute_options, make_schedule
+from clickmill.train.settings import compute_options, is_higher_better, make_schedule
 from clickmill.train.stopwatch import Stopwatch
 
 if TYPE_CHECKING:
@@ -198,7 +198,8 @@ class ClusterTrainer:
             archive=self._archive,
             settings=self._settings,
             snapshots=folder / "snapshots",
-            pass_style=runner.save_checkpoint_style,
+            runner=runner,
+            decider=self._decider,
         )
 
     def _join(self) -> Membership | None:
@@ -328,9 +329,13 @@ class ClusterTrainer:
         membership.duty_done(duty["duty"], outcome)
 
     def _publish(self, pass_number: int, given: Message) -> Message:
-        if not self._archive.run_id:
-            self._archive.start_run()
-        checkpoint = self._publisher.publish(pass_number, given["snapshot"], None, {}, has_stopped=False)
+        started = time.perf_counter()
+        checkpoint = self._publisher.publish(pass_number, given["snapshot"])
+        if checkpoint is None:
+            return {"checkpoint": None}
+        metric = self._decider.best_metric
+        self._archive.prune(metric, higher_is_better=is_higher_better(metric))
+        self._chronicle.saved(checkpoint, time.perf_counter() - started)
         return {"checkpoint": str(checkpoint.folder)}
 
     def _pass_bytes(self, pass_number: int) -> int:
@@ -354,7 +359,7 @@ class ClusterTrainer:
             "checkpoint": None if newest is None else str(newest),
             "samples": summary.get("samples", 0),
             "batches": summary.get("batches", 0),
-            "seconds": self._chronicle.pass_seconds,
+            "seconds": last.get("seconds", 0.0),
             "train": self._decider.numbers(last, "train"),
             "validation": self._decider.numbers(last, "validation"),
             "exit_code": summary.get("exit_code", 0),
