@@ -346,7 +346,7 @@ class Monitor:
     `Authorization: Bearer`, unless `is_insecure`. The process is not ready until `set_ready` says so.
     """
     def __enter__(self, /) -> Monitor: ...
-    def __exit__(self, /, *_exception) -> None: ...
+    def __exit__(self, /, *_exception: "object") -> None: ...
     def __new__(cls, /, address: str, token: str | None = None, is_insecure: bool = False) -> Monitor: ...
     @property
     def address(self, /) -> str:
@@ -411,7 +411,7 @@ class Push:
         count, `ledger` is what the ledger is told, JSON.
         """
     @staticmethod
-    def empty(ledger: str, scores: SupportsGetItem[int, NDArray[float32]] = ..., labels: NDArray[float32] | None = None, weights: NDArray[float32] | None = None, groups: NDArray[uint64] | None = None, lane: SupportsIndex = 0, is_last: bool = False) -> Push:
+    def empty(ledger: str, scores: SupportsGetItem[int, NDArray[float32]] | None = None, labels: NDArray[float32] | None = None, weights: NDArray[float32] | None = None, groups: NDArray[uint64] | None = None, lane: SupportsIndex = 0, is_last: bool = False) -> Push:
         """
         No gradients: an entry for the ledger, and scores for the metrics where there are some.
         """

@@ -116,7 +116,7 @@ impl Monitor {
         this
     }
 
-    #[pyo3(signature = (*_exception))]
+    #[pyo3(signature = (*_exception: "object"))]
     fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) {
         self.close(py);
     }

@@ -229,16 +229,17 @@ impl Push {
 
     /// No gradients: an entry for the ledger, and scores for the metrics where there are some.
     #[staticmethod]
-    #[pyo3(signature = (ledger, scores = Vec::new(), labels = None, weights = None, groups = None, lane = 0, is_last = false))]
+    #[pyo3(signature = (ledger, scores = None, labels = None, weights = None, groups = None, lane = 0, is_last = false))]
     fn empty(
         ledger: &str,
-        scores: Vec<Reads1<'_, f32>>,
+        scores: Option<Vec<Reads1<'_, f32>>>,
         labels: Option<Reads1<'_, f32>>,
         weights: Option<Reads1<'_, f32>>,
         groups: Option<Reads1<'_, u64>>,
         lane: u32,
         is_last: bool,
     ) -> PyResult<Self> {
+        let scores = scores.unwrap_or_default();
         let scored = scored(&scores, labels.as_ref(), weights.as_ref(), groups.as_ref())?;
         Ok(Self {
             inner: Mutex::new(Some(PushRequest {
