@@ -1,7 +1,7 @@
 """clickmill's parameter server on loopback: `clickmill train` with `class: local_cluster_train`, the raw log.
 
-In the time: what the summary of the run calls its seconds, those of the training pass. Not in it: start of the
-processes, the checkpoint at the end, evaluation, which is done here, exactly, from that checkpoint.
+In the time: what the summary of the run calls its seconds, those of the training pass. Not in it: start of
+the processes, the checkpoint at the end, evaluation, which is done here, exactly, from that checkpoint.
 CPU seconds and peak memory are those of all processes together, CPU seconds of the same span of time.
 """
 

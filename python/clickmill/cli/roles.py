@@ -15,7 +15,7 @@ from clickmill.cli.options import ConfigSource, Json, Overrides
 from clickmill.cli.output import print_json, print_text
 from clickmill.cli.progress import training_observers
 from clickmill.cli.runs import print_summary
-from clickmill.errors import ConfigError
+from clickmill.errors import ClickmillError, ConfigError
 
 TokenFile = Annotated[
     str, typer.Option("--token-file", metavar="FILE", help="File with the secret of the cluster.")
@@ -163,6 +163,8 @@ def trainer(
         token=token,
         observers=training_observers(is_shown=not json),
     ).run()
+    if summary["exit_code"] != 0:
+        raise ClickmillError(summary["words"])
     if json:
         print_json(summary)
     else:
