@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from clickmill.config.config import Config
+    from clickmill.config.runner import RunnerConfig
     from clickmill.errors import Problem
 
 _CLUSTER = ("local_cluster_train", "cluster_train")
@@ -40,10 +41,28 @@ def run_problems(config: Config) -> list[Problem]:
                 "`cluster_train` makes this process one of a cluster; it must be the only runner of `mode`"
             )
             problems.append(config.problem(message, ("runner", index, "class")))
+        if runner.is_cluster and runner.fleet_mode != "collective":
+            problems.extend(_not_on_servers(config, index, runner))
         if runner.class_name == "infer" and not runner.init_model_path:
             message = "`infer` needs `init_model_path`, a checkpoint"
             problems.append(config.problem(message, ("runner", index, "class")))
     return problems
+
+
+_NOT_ON_SERVERS = {
+    "init_model_path": "a cluster with parameter servers starts with a new model, or from its own snapshots",
+    "init_pretraining_model_path": "a cluster with parameter servers starts with a new model",
+    "max_batches": "a cluster with parameter servers reads all of the data in every pass",
+    "save_step_interval": "a cluster with parameter servers takes snapshots: `cluster.snapshot_interval_s`",
+    "evict_interval": "a cluster with parameter servers evicts rows at the end of a pass",
+}
+"""Keys that would be passed over in silence otherwise."""
+
+
+def _not_on_servers(config: Config, index: int, runner: RunnerConfig) -> Iterator[Problem]:
+    for key, message in _NOT_ON_SERVERS.items():
+        if getattr(runner, key) != type(runner).model_fields[key].default:
+            yield config.problem(message, ("runner", index, key))
 
 
 def _items(document: Document, section: str) -> list[tuple[KeyPath, dict[str, Any]]]:
