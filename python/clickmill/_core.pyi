@@ -538,6 +538,10 @@ class Session:
         """
         Finds out which servers hold the rows of a batch; `feeds` are groups of the batch and table numbers.
         """
+    def locate_signs(self, /, table: SupportsIndex, signs: NDArray[uint64]) -> Ticket:
+        """
+        As `locate`, for distinct signs of one table.
+        """
     def step(self, /, pushes: SupportsGetItem[int, Push], tickets: SupportsGetItem[int, Ticket], train: bool = True, parameters: SupportsGetItem[int, NDArray[float32]] | None = None) -> tuple[int, int, list[list[Lookup]]]:
         """
         One frame to every server: pushes, and the keys of `tickets`, whose rows come back as lookups.

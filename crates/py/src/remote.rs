@@ -125,7 +125,8 @@ impl ControlLink {
 #[pyclass(frozen, module = "clickmill._core")]
 pub(crate) struct Ticket {
     number: u64,
-    batch: Arc<clickmill_samples::Batch>,
+    /// Absent where plain signs are asked for.
+    batch: Option<Arc<clickmill_samples::Batch>>,
     feeds: Vec<TicketFeed>,
 }
 
@@ -377,8 +378,25 @@ impl Session {
         }
         Ok(Ticket {
             number: self.inner.next_ticket(),
-            batch: Arc::clone(&batch.inner),
+            batch: Some(Arc::clone(&batch.inner)),
             feeds: located,
+        })
+    }
+
+    /// As `locate`, for distinct signs of one table.
+    fn locate_signs(&self, py: Python<'_>, table: u16, signs: Reads1<'_, u64>) -> PyResult<Ticket> {
+        let place = self.inner.place();
+        let signs = Arc::new(signs.as_slice()?.to_vec());
+        let partition = py.detach(|| Partition::new(&signs, &place.route, place.servers.len()));
+        Ok(Ticket {
+            number: self.inner.next_ticket(),
+            batch: None,
+            feeds: vec![TicketFeed {
+                group: 0,
+                table,
+                signs,
+                partition: Arc::new(partition),
+            }],
         })
     }
 
@@ -466,8 +484,8 @@ impl Session {
             .map_err(|error| errors::table(py, &error))?;
         Ok(Lookup {
             inner,
-            source: Some(Source {
-                batch: Arc::clone(&ticket.batch),
+            source: ticket.batch.as_ref().map(|batch| Source {
+                batch: Arc::clone(batch),
                 group: feed.group,
             }),
         })

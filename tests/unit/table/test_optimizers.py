@@ -74,15 +74,15 @@ def assert_close(found: NDArray[np.float32], expected: NDArray[np.float32]) -> N
 
 
 @pytest.mark.parametrize("dim", DIMS)
-def test_sgd_is_dense_sgd(make_table: MakeTable, dim: int) -> None:
-    table = make_table(dim, optimizer={"kind": "sgd"})
+def test_sgd_is_dense_sgd(make_any_table: MakeTable, dim: int) -> None:
+    table = make_any_table(dim, optimizer={"kind": "sgd"})
     expected = train_dense(table, dim, lambda weight: torch.optim.SGD([weight], lr=1.0))
     assert_close(train(table, dim), expected)
 
 
 @pytest.mark.parametrize("dim", DIMS)
-def test_adagrad_is_dense_adagrad(make_table: MakeTable, dim: int) -> None:
-    table = make_table(dim, optimizer={"kind": "adagrad", "initial_accumulator": 0.1})
+def test_adagrad_is_dense_adagrad(make_any_table: MakeTable, dim: int) -> None:
+    table = make_any_table(dim, optimizer={"kind": "adagrad", "initial_accumulator": 0.1})
     expected = train_dense(
         table, dim, lambda weight: torch.optim.Adagrad([weight], lr=1.0, initial_accumulator_value=0.1)
     )
@@ -107,16 +107,16 @@ class RowWiseAdagrad(torch.optim.Optimizer):
 
 @pytest.mark.parametrize("weight_decay", [0.0, 0.1])
 @pytest.mark.parametrize("dim", DIMS)
-def test_row_wise_adagrad_is_its_formula(make_table: MakeTable, dim: int, weight_decay: float) -> None:
+def test_row_wise_adagrad_is_its_formula(make_any_table: MakeTable, dim: int, weight_decay: float) -> None:
     rule = {"kind": "row_wise_adagrad", "initial_accumulator": 0.1, "weight_decay": weight_decay}
-    table = make_table(dim, optimizer=rule)
+    table = make_any_table(dim, optimizer=rule)
     expected = train_dense(table, dim, lambda weight: RowWiseAdagrad([weight], weight_decay))
     assert_close(train(table, dim), expected)
 
 
 @pytest.mark.parametrize("dim", DIMS)
-def test_lazy_adam_is_sparse_adam(make_table: MakeTable, dim: int) -> None:
-    table = make_table(dim, optimizer={"kind": "lazy_adam"})
+def test_lazy_adam_is_sparse_adam(make_any_table: MakeTable, dim: int) -> None:
+    table = make_any_table(dim, optimizer={"kind": "lazy_adam"})
     expected = train_dense(table, dim, lambda weight: torch.optim.SparseAdam([weight]), sparse=True)
     assert_close(train(table, dim), expected)
 
@@ -124,9 +124,9 @@ def test_lazy_adam_is_sparse_adam(make_table: MakeTable, dim: int) -> None:
 @pytest.mark.parametrize("weight_decay", [0.0, 0.05])
 @pytest.mark.parametrize("dim", DIMS)
 def test_adam_is_dense_adam_also_on_rows_at_rest(
-    make_table: MakeTable, dim: int, weight_decay: float
+    make_any_table: MakeTable, dim: int, weight_decay: float
 ) -> None:
-    table = make_table(dim, optimizer={"kind": "adam", "weight_decay": weight_decay})
+    table = make_any_table(dim, optimizer={"kind": "adam", "weight_decay": weight_decay})
     expected = train_dense(table, dim, lambda weight: torch.optim.Adam([weight], weight_decay=weight_decay))
     assert_close(train(table, dim), expected)
 
@@ -147,17 +147,17 @@ def ftrl(weight_RD: NDArray[np.float64], dim: int, hyper: dict[str, float]) -> N
 
 @pytest.mark.parametrize("lr_power", [-0.5, -0.3])
 @pytest.mark.parametrize("dim", DIMS)
-def test_ftrl_is_the_formula_of_the_paper(make_table: MakeTable, dim: int, lr_power: float) -> None:
+def test_ftrl_is_the_formula_of_the_paper(make_any_table: MakeTable, dim: int, lr_power: float) -> None:
     hyper = {"beta": 1.0, "l1": 0.5, "l2": 0.1, "lr_power": lr_power, "initial_accumulator": 0.1}
-    table = make_table(dim, optimizer={"kind": "ftrl", **hyper})
+    table = make_any_table(dim, optimizer={"kind": "ftrl", **hyper})
     expected_RD = ftrl(table.peek(SIGNS).astype(np.float64), dim, hyper)
     found_RD = train(table, dim)
     np.testing.assert_allclose(found_RD, expected_RD, rtol=2e-5, atol=2e-6)
     assert (found_RD == 0).any(), "l1 must make zeros"
 
 
-def test_scale_multiplies_gradients(make_table: MakeTable) -> None:
-    whole, scaled = (make_table(4, optimizer={"kind": "sgd"}) for _ in range(2))
+def test_scale_multiplies_gradients(make_any_table: MakeTable) -> None:
+    whole, scaled = (make_any_table(4, optimizer={"kind": "sgd"}) for _ in range(2))
     gradients_UD = np.random.default_rng(1).normal(size=(NUM_ROWS, 4)).astype(np.float32)
     for table, factor, scale in [(whole, 1.0, 1.0), (scaled, 4.0, 0.25)]:
         table.pull(SIGNS, train=True)
