@@ -209,7 +209,8 @@ impl World {
             }
             Action::Store { number, committed } => {
                 let result = self.disk.store(&self.plan, *committed);
-                let delay = self.random.between(1, 200) * MS;
+                let slowest = if self.random.chance(10) { 8000 } else { 200 };
+                let delay = self.random.between(1, slowest) * MS;
                 let event = Event::Stored { number, result };
                 self.after(
                     delay,
