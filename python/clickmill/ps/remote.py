@@ -46,6 +46,12 @@ class RemoteTable:
         """Weights [U,D] of `signs`; with `train`, admitted signs get a row."""
         return self.lookup(signs, train).values()
 
+    def push(self, signs: Signs, gradients: Floats, learning_rate: float, scale: float = 1.0) -> None:
+        """Apply gradients [U,D] to the rows of distinct `signs`, which are made where they are admitted."""
+        lookup = self.lookup(signs, train=True)
+        lookup.add_gradients(gradients)
+        self.apply(lookup, learning_rate, scale)
+
     def peek(self, signs: Signs) -> Floats:
         """Weights [U,D] of `signs`, without any effect on the table."""
         return self.lookup(signs, train=False).values()
