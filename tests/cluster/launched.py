@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-DEADLINE_SECONDS = 60
+DEADLINE_SECONDS = 120
 LAUNCHER = (sys.executable, str(Path(__file__).with_name("stand_in_launcher.py")))
 
 CONFIG = """\
