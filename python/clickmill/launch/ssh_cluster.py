@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from clickmill.config.cluster import ClusterConfig
 from clickmill.errors import ClickmillError, ConfigError
 from clickmill.launch.address import Address
+from clickmill.launch.local import SNAPSHOTS
 from clickmill.launch.member import Member
 from clickmill.launch.role import (
     PROGRESS_VARIABLE,
@@ -49,7 +50,6 @@ def job_name() -> str:
 
 SERVER_LOG, TRAIN_LOG = "log/server.log", "log/train.log"
 _TOKEN = "token"
-_SNAPSHOTS = "snapshots"
 _LEFT_OUT = frozenset({".git", "__pycache__", ".venv"})
 _FETCH_DEADLINE_S = 60.0
 _DEADLINE_S = 600.0
@@ -73,6 +73,7 @@ class SshCluster:
     job: str = field(default_factory=job_name)
     _members: list[Host] = field(default_factory=list)
     _cluster: ClusterConfig = field(default_factory=ClusterConfig)
+    _snapshots: str = SNAPSHOTS
 
     def train(self) -> dict[str, Any]:
         """Run to the end: folder of the job, hosts, logs, and the summary of the run."""
@@ -140,7 +141,7 @@ class SshCluster:
                 host.index,
                 before or Address(host.name, self.hosts.port),
                 coordinator=coordinator,
-                snapshots=_SNAPSHOTS,
+                snapshots=self._snapshots,
                 secrets=secrets,
                 pservers=len(self._members),
                 cluster=self._cluster,
@@ -205,6 +206,8 @@ class SshCluster:
             )
         index, runner = chosen[0]
         self._cluster = ClusterConfig.model_validate(runner["cluster"])
+        folder = runner["output_path"] or f"runs/{runner['name']}"
+        self._snapshots = f"{folder}/{SNAPSHOTS}"
         number = len(self._members)
         source = self.source.with_overrides(
             f"runner.{index}.worker_num={number}", f"runner.{index}.server_num={number}"

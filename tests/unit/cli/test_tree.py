@@ -26,7 +26,7 @@ LEAVES = {path: command for path, command in TREE.items() if not hasattr(command
 
 def test_the_tree_has_the_commands_that_the_docs_name() -> None:
     assert {" ".join(path) for path in LEAVES} == {
-        "train", "evaluate", "infer", "report", "ssh-cluster", "doctor", "models",
+        "train", "evaluate", "infer", "report", "pserver", "ssh-cluster", "trainer", "doctor", "models",
         "data synth", "data describe", "data split", "config check", "config show", "schema show",
     }  # fmt: skip
 

@@ -1,0 +1,147 @@
+"""Real servers and trainers, started in every way that there is: each trains all samples."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.ssh_daemon import ADDRESSES, ssh_daemon, why_not
+
+NUM_ROWS = 4000
+DEADLINE_SECONDS = 240
+CLICKMILL = (sys.executable, "-m", "clickmill")
+
+CONFIG = """\
+workspace: "."
+mode: train
+runner:
+- {name: train, class: CLASS, server_num: 2, worker_num: 2, output_path: run, distribute_strategy: async}
+dataset:
+- {name: log, data_path: FOLDER/train.tsv, format: criteo, batch_size: 128, validation: {fraction: 0.1}}
+phase:
+- {name: only, model: dnn, dataset_name: log}
+hyper_parameters: {sparse_feature_dim: 4, fc_sizes: [8], optimizer: {class: Adam}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    run(tmp_path, *CLICKMILL, "data", "synth", "train.tsv", "--rows", str(NUM_ROWS))
+    return tmp_path
+
+
+def write_config(folder: Path, class_name: str) -> None:
+    text = CONFIG.replace("CLASS", class_name).replace("FOLDER", str(folder))
+    (folder / "config.yaml").write_text(text)
+
+
+def run(folder: Path, *command: str, **environ: str) -> str:
+    result = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **environ},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE_SECONDS,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def assert_trained(summary: dict[str, Any], folder: Path) -> None:
+    """All samples are trained on or validated with, and the checkpoint scores them as the run did."""
+    assert summary["samples"] + summary["validation"]["count"] == NUM_ROWS
+    assert summary["samples"] == summary["train"]["count"]
+    output = run(folder, *CLICKMILL, "evaluate", "-m", "config.yaml", "--json")
+    assert json.loads(output)["auc"] == pytest.approx(summary["validation"]["auc"], abs=1e-6)
+
+
+def test_one_command_trains_on_this_machine(folder: Path) -> None:
+    write_config(folder, "local_cluster_train")
+    (summary,) = json.loads(run(folder, *CLICKMILL, "train", "-m", "config.yaml", "--json"))
+    assert_trained(summary, folder)
+
+
+def test_roles_come_from_the_environment_of_the_seeds(folder: Path) -> None:
+    write_config(folder, "cluster_train")
+    ports = free_ports(2)
+    addresses = ",".join(f"127.0.0.1:{port}" for port in ports)
+    shared = {
+        "PADDLE_PSERVERS_IP_PORT_LIST": addresses,
+        "PADDLE_TRAINERS_NUM": "2",
+        "PADDLE_PSERVERS_NUM": "2",
+        "CLICKMILL_TOKEN": "a secret of this test alone",
+    }
+    roles = [
+        {"TRAINING_ROLE": "PSERVER", "PADDLE_PSERVER_ID": "0", "PADDLE_PORT": str(ports[0])},
+        {"TRAINING_ROLE": "PSERVER", "PADDLE_PSERVER_ID": "1", "PADDLE_PORT": str(ports[1])},
+        {"TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": "0"},
+        {"TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": "1"},
+    ]
+    command = (*CLICKMILL, "train", "-m", "config.yaml", "--json")
+    processes = [
+        subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**os.environ, **shared, "POD_IP": "127.0.0.1", **role},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for role in roles
+    ]
+    outcomes = [process.communicate(timeout=DEADLINE_SECONDS) for process in processes]
+    for process, (_, stderr) in zip(processes, outcomes, strict=True):
+        assert process.returncode == 0, stderr
+    assert_trained(json.loads(outcomes[2][0].splitlines()[-1]), folder)
+
+
+@pytest.mark.skipif(shutil.which("mpirun") is None, reason="mpirun is not installed (Debian: openmpi-bin)")
+def test_ranks_of_mpi_train(folder: Path) -> None:
+    write_config(folder, "cluster_train")
+    mpi = ("mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "4")
+    output = run(folder, *mpi, *CLICKMILL, "train", "-m", "config.yaml", "--json")
+    (summary,) = json.loads(output)
+    assert_trained(summary, folder)
+
+
+@pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
+def test_hosts_train_over_ssh(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    write_config(folder, "cluster_train")
+    text = (folder / "config.yaml").read_text().replace("output_path: run", f"output_path: {folder}/run")
+    (folder / "config.yaml").write_text(text)
+    with ssh_daemon(tmp_path_factory.mktemp("sshd")) as daemon:
+        user = "root" if os.geteuid() == 0 else os.environ["USER"]
+        hosts = [f"{user}@{address}:{daemon.port}" for address in ADDRESSES]
+        lines = [
+            f"hosts: {json.dumps(hosts)}",
+            f"root_dir: {folder}/jobs",
+            "port: 0",
+            f"python: {sys.executable}",
+            f"ssh_config: {daemon.ssh_config}",
+        ]
+        (folder / "hosts.yaml").write_text("\n".join(lines) + "\n")
+        package = folder / "package"
+        package.mkdir()
+        shutil.copy(folder / "config.yaml", package)
+        command = (*CLICKMILL, "ssh-cluster", "--hosts", "hosts.yaml", "-m", "package/config.yaml")
+        output = run(folder, *command, "-o", "logs", "--json")
+    assert_trained(json.loads(output)["summary"], folder)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody has at this moment, for roles that must know them before they start."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
