@@ -83,5 +83,5 @@ def _settings(options: PserverOptions) -> dict[str, Any]:
 def _tell(event: dict[str, Any]) -> None:
     kind = event.pop("kind")
     words = " ".join(f"{key}={value}" for key, value in event.items())
-    is_bad = kind.endswith(("_lost", "_failed", "_gone"))
+    is_bad = kind.endswith(("_lost", "_failed", "_gone")) and event.get("reason") != "it has left"
     logger.log(logging.WARNING if is_bad else logging.INFO, "coordinator.%s %s", kind, words)
