@@ -43,6 +43,7 @@ def main() -> None:
     trainer = commands.add_parser("trainer")
     trainer.add_argument("-m", dest="model", required=True)
     trainer.add_argument("--set", action="append", default=[])
+    trainer.add_argument("--name")
     for each in (pserver, trainer):
         each.add_argument("--coordinator")
         each.add_argument("--token-file")

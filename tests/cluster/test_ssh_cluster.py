@@ -80,8 +80,9 @@ def test_a_job_runs_on_all_hosts_and_its_logs_come_back(tmp_path, stage):
         for each in trainers:
             assert each["coordinator"].startswith("127.0.0.2:")
             assert each["cwd"] == str(job)
-            assert each["extra"] == ["--log_period=50"]
-            assert each["set"] == ["runner.0.epochs=2", "runner.0.worker_num=2", "runner.0.server_num=2"]
+            assert each["extra"] == []
+            told = ["runner.0.epochs=2", "runner.0.print_interval=50"]
+            assert each["set"] == [*told, "runner.0.worker_num=2", "runner.0.server_num=2"]
         stage.release()
         assert run.wait() == 0, run.words
     result = json.loads(run.output)

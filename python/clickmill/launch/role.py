@@ -118,7 +118,6 @@ def trainer_command(
     coordinator: Address,
     secrets: Secrets,
     metrics_port: int = 0,
-    extra: Sequence[str] = (),
     is_json: bool = True,
     clickmill: Sequence[str] | None = None,
 ) -> RoleCommand:
@@ -135,7 +134,7 @@ def trainer_command(
         argv += ["--metrics-port", str(metrics_port)]
     if index is not None:
         argv += ["--name", f"trainer {index}"]
-    argv += [*secrets.arguments, *_json(is_json), *extra]
+    argv += [*secrets.arguments, *_json(is_json)]
     name = "trainer" if index is None else f"trainer {index}"
     return RoleCommand(name, tuple(argv))
 

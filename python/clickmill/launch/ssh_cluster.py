@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from clickmill.config.cluster import ClusterConfig
 from clickmill.errors import ClickmillError, ConfigError
 from clickmill.launch.address import Address
+from clickmill.launch.flags import flag_overrides
 from clickmill.launch.local import SNAPSHOTS
 from clickmill.launch.member import Member
 from clickmill.launch.role import (
@@ -116,7 +117,6 @@ class SshCluster:
                 source,
                 coordinator=coordinator,
                 secrets=secrets,
-                extra=self.extra,
                 clickmill=self._clickmill,
             )
             supervisor.start_trainer(self._trainer(host, command))
@@ -209,8 +209,12 @@ class SshCluster:
         folder = runner["output_path"] or f"runs/{runner['name']}"
         self._snapshots = f"{folder}/{SNAPSHOTS}"
         number = len(self._members)
+        phases = [each["name"] for each in config["phase"]]
+        phase = phases.index(runner["phases"][0]) if runner["phases"] else 0
         source = self.source.with_overrides(
-            f"runner.{index}.worker_num={number}", f"runner.{index}.server_num={number}"
+            *flag_overrides(self.extra, index, phase),
+            f"runner.{index}.worker_num={number}",
+            f"runner.{index}.server_num={number}",
         )
         return source, runner["fleet_mode"] == "collective"
 
