@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clickmill.train.checkpoint import VERSION, Manifest, write_checkpoint
+from clickmill.train.cluster.buffers import encode_buffers, load_buffers
 from clickmill.train.cluster.duties import load_table
 from clickmill.train.measures import training_metrics
 from clickmill.train.saving import encode_metrics
@@ -70,6 +71,10 @@ class Publisher:
         schedule = record["schedule"]
         dense, states, numbers = self._read_dense(snapshot)
         self._spread(dense)
+        own = encode_buffers(self._replicas)
+        if own is not None:
+            # What others told at the last fence, and what this trainer has now.
+            load_buffers(self._replicas, [*record["states"].values(), own])
         name = f"pass-{pass_number:05d}" if self._runner.save_checkpoint_style == "pass" else f"{pass_number}"
         folder = self._archive.pass_folder / name
         manifest = Manifest(

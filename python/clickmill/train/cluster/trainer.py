@@ -21,6 +21,7 @@ from clickmill.ps.coordinator import Coordinator, EpochChanged, Membership
 from clickmill.ps.wire import settings_json, wire_settings
 from clickmill.train.archive import Archive
 from clickmill.train.assembly import build_parts, check_label, plan_schema
+from clickmill.train.cluster.buffers import encode_buffers, load_buffers
 from clickmill.train.cluster.chronicle import Chronicle
 from clickmill.train.cluster.duties import Decider
 from clickmill.train.cluster.job import make_job
@@ -106,6 +107,8 @@ class ClusterTrainer:
                 if membership is None:
                     return self._summary()
                 try:
+                    if membership.state is not None:
+                        load_buffers(self._replicas, [membership.state])
                     self._chronicle.join(
                         membership, Coordinator(self._wire, self._address), self._start(membership)
                     )
@@ -238,7 +241,9 @@ class ClusterTrainer:
     def _work(self, crew: Crew, membership: Membership) -> None:
         """Leases of one epoch, until the run is over or the epoch is."""
         session = self._session(membership)
-        worker = Worker(self._tools, session, membership, self._after_step, lambda: None)
+        worker = Worker(
+            self._tools, session, membership, self._after_step, lambda: encode_buffers(self._replicas)
+        )
         scorer = Scorer(self._tools, session, self._runner.precision)
         while True:
             try:
