@@ -68,6 +68,22 @@ impl Table {
         rows * (self.layout.stride as u64 + INDEX_BYTES_PER_ROW) + self.admission.bytes() as u64
     }
 
+    /// Evicts rows by the rules, then the least worthy ones, until `max_rows` are left: there is no more
+    /// room. Gives how many went by the rules, and how many for their worth.
+    ///
+    /// Worth is what the rules count shows and clicks for; without such a rule, how lately a row was updated.
+    /// Statistics do not decay. Lookups made before can no longer be applied if any row went.
+    pub fn evict_to(&mut self, max_rows: u64) -> Result<(u64, u64), Error> {
+        self.check_thawed()?;
+        let (by_ttl, by_score) = self.evict_by_rule()?;
+        let (by_rule, by_worth) = (by_ttl + by_score, self.evict_surplus(max_rows)?);
+        if by_rule + by_worth > 0 {
+            self.generation += 1;
+            self.counters.rows_evicted += by_rule + by_worth;
+        }
+        Ok((by_rule, by_worth))
+    }
+
     fn decay(&mut self) {
         if let Some(rule) = self.config.eviction.show_click {
             self.decay_once(rule.decay);
@@ -114,6 +130,11 @@ impl Table {
         let Some(allowed) = [eviction.max_rows, by_bytes].into_iter().flatten().min() else {
             return Ok(0);
         };
+        self.evict_surplus(allowed)
+    }
+
+    fn evict_surplus(&mut self, allowed: u64) -> Result<u64, Error> {
+        let eviction = self.config.eviction;
         let Some(surplus) = self.len().checked_sub(allowed).filter(|&surplus| surplus > 0) else {
             return Ok(0);
         };

@@ -14,6 +14,7 @@ mod admission;
 mod adopt;
 mod apply;
 mod bucket;
+mod coming;
 pub mod config;
 pub mod dense;
 mod digest;
@@ -43,6 +44,7 @@ mod table;
 mod wire;
 
 pub use apply::Rate;
+pub use coming::Coming;
 pub use config::TableConfig;
 pub use error::Error;
 pub use evict::EvictionReport;

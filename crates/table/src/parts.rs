@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clickmill_types::sign::mix;
 
 use crate::table::bucket_of;
-use crate::{Error, Table, TableConfig};
+use crate::{Coming, Error, Table, TableConfig};
 
 impl Table {
     /// The rows of all parts for whose sign `keep` holds; `chains` has, for each part, what [`Table::load`]
@@ -48,24 +48,14 @@ impl Table {
 
     /// Adds the rows of `load_parts`, which are of the fence that this table is at; gives their number.
     ///
-    /// After an error the table is as it was before.
+    /// After an error of the first of them the table is as it was before.
     pub fn extend_from_parts(
         &mut self,
         chains: &[Vec<PathBuf>],
         keep: impl Fn(u64) -> bool,
     ) -> Result<u64, Error> {
-        self.check_no_save()?;
-        let coming = Self::load_parts(chains, Some(&self.config), keep)?;
-        let names = [
-            Path::new("the table"),
-            chains.first().map_or(Path::new(""), |chain| last(chain)),
-        ];
-        self.check_fence(&coming, names)?;
-        let added = self.absorb(coming, names)?;
-        if added > 0 {
-            self.ledger.forget();
-        }
-        Ok(added)
+        let coming = Coming::read(chains, &self.config, keep)?;
+        self.take_in(coming)
     }
 
     /// Removes the rows of signs that belong elsewhere from now on; gives their number.
@@ -82,7 +72,7 @@ impl Table {
     }
 
     /// Moves the rows of `part` here; its file and that of the rows at hand are named in errors.
-    fn absorb(&mut self, mut part: Self, [own, other]: [&Path; 2]) -> Result<u64, Error> {
+    pub(crate) fn absorb(&mut self, mut part: Self, [own, other]: [&Path; 2]) -> Result<u64, Error> {
         for bucket in &part.buckets {
             for row in 0..bucket.len() {
                 let (sign, hash) = (bucket.sign(row), mix(bucket.sign(row)));
@@ -116,7 +106,7 @@ impl Table {
     }
 
     /// Refuses a part of another fence, or of a table of another kind.
-    fn check_fence(&self, part: &Self, names: [&Path; 2]) -> Result<(), Error> {
+    pub(crate) fn check_fence(&self, part: &Self, names: [&Path; 2]) -> Result<(), Error> {
         let kind = |table: &Self| {
             let config = &table.config;
             (
@@ -171,6 +161,6 @@ fn disagreement(file: &Path, expected: String, found: String) -> Error {
 }
 
 /// The file that says what a chain is at.
-fn last(chain: &[PathBuf]) -> &Path {
+pub(crate) fn last(chain: &[PathBuf]) -> &Path {
     chain.last().map_or(Path::new(""), PathBuf::as_path)
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clickmill_table::config::{Admission, Optimizer, ShowClick};
-use clickmill_table::{Error, Rate, Table, TableConfig};
+use clickmill_table::{Coming, Error, Rate, Table, TableConfig};
 use clickmill_types::schema::{Init, TableSpec};
 use clickmill_types::sign::bucket;
 
@@ -204,6 +204,36 @@ fn rows_move_to_another_server_at_a_fence_and_the_next_saves_are_full() {
     ];
     let table = Table::load_parts(&chains, None, |_| true).expect("parts of one fence");
     assert_eq!(table.digest(), cluster.whole.digest());
+}
+
+#[test]
+fn rows_that_are_copied_ahead_are_completed_by_the_increments_of_the_fence() {
+    for optimizer in optimizers() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let config = config(optimizer);
+        let mut cluster = Cluster::new(folder.path(), &config);
+        let moves = |sign: u64| bucket(sign, 10) < 500;
+        let ahead: Vec<Vec<PathBuf>> = cluster.chains.iter().map(|chain| chain[..1].to_vec()).collect();
+        let mut coming = Coming::read(&ahead, &config, moves).expect("a full save");
+        assert!(coming.is_begun_by(&cluster.chains));
+        coming
+            .complete(&cluster.chains, moves)
+            .expect("increments on what was read");
+        let stranger = [cluster.chains[1].clone(), cluster.chains[0].clone()];
+        assert!(!coming.is_begun_by(&stranger) && coming.complete(&stranger, moves).is_err());
+
+        let mut table = coming.into_table().expect("parts of one fence");
+        let mut left = cluster.chains.clone();
+        for (server, own) in cluster.servers.iter_mut().enumerate() {
+            own.remove_where(moves).expect("memory");
+            let path = folder.path().join(format!("left-{server}"));
+            own.save(&path, None).expect("a full save");
+            left[server] = vec![path];
+        }
+        let rest = Coming::read(&left, &config, |_| true).expect("full saves");
+        table.take_in(rest).expect("rows of other signs");
+        assert_eq!(table.digest(), cluster.whole.digest());
+    }
 }
 
 #[test]

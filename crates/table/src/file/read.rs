@@ -57,6 +57,18 @@ impl Table {
         self.read_increment(bytes, name, &|_| true)
     }
 
+    /// As `load_chain`, on top of what was loaded from the files before `increments`.
+    pub(crate) fn extend_chain<P: AsRef<Path>>(
+        &mut self,
+        increments: &[P],
+        keep: Keep<'_>,
+    ) -> Result<(), Error> {
+        for path in increments {
+            self.read_increment(open(path.as_ref())?, path.as_ref(), keep)?;
+        }
+        Ok(())
+    }
+
     fn read_base(
         input: impl Read,
         path: &Path,
