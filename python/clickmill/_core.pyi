@@ -389,6 +389,10 @@ class Pserver:
         """
         What has happened since the last call, each as JSON.
         """
+    def health(self, /) -> str:
+        """
+        How it is, JSON.
+        """
     def stop(self, /) -> None:
         """
         Ends all connections.
@@ -548,6 +552,11 @@ class Session:
 
         The dense part is written to `parameters` where they are given. Gives the updates that the servers have
         applied, the fence that is wanted, and the lookups of each ticket.
+        """
+    def take_seconds(self, /) -> tuple[float, float, float]:
+        """
+        Seconds that steps have taken since the last call: to the servers (`push`), back from them (`pull`), and
+        for other trainers (`wait`).
         """
     def traffic(self, /) -> tuple[int, int, int]:
         """

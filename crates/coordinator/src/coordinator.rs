@@ -67,6 +67,8 @@ pub struct Coordinator {
     /// Dead trainers of `sync` that wait for the next settlement.
     pub(crate) settling: Vec<u64>,
     pub(crate) scaling: Option<Scaling>,
+    /// Why the last attempt to scale failed; nothing when it did not.
+    pub(crate) scaling_failure: Option<String>,
     pub(crate) waiting: Vec<Waiting>,
     /// Since when there has been no trainer while the cluster could train.
     pub(crate) alone_since: Option<Duration>,
@@ -105,6 +107,7 @@ impl Coordinator {
             settlements: Vec::new(),
             settling: Vec::new(),
             scaling: None,
+            scaling_failure: None,
             waiting: Vec::new(),
             alone_since: None,
             leased_since: None,

@@ -127,6 +127,23 @@ pub enum Happening {
         name: String,
         reason: String,
     },
+    /// `percent` of the memory budget of a server are taken.
+    MemoryFills {
+        index: u32,
+        percent: u32,
+        bytes: u64,
+        max_bytes: u64,
+        full_in_s: Option<u64>,
+    },
+    /// A server has evicted rows because its memory budget was full.
+    MemoryRelieved {
+        index: u32,
+        evicted_by_rule: u64,
+        evicted_by_score: u64,
+        evicted_by_age: u64,
+        rows: u64,
+        bytes: u64,
+    },
     Scaled {
         servers: u32,
     },

@@ -20,6 +20,8 @@ pub(crate) enum Due {
     Decided,
     /// Leases are taken back: a trainer wants lanes, or nobody is free for a duty.
     Deal,
+    /// The memory of a server is full.
+    Relief,
     Snapshot,
     /// Buckets move.
     Move,
@@ -31,6 +33,7 @@ pub(crate) enum Due {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Work {
     Evict,
+    Relieve,
     Report,
     Turn { pass: u32, stage: Stage },
     Freeze { moves: bool },
@@ -112,6 +115,9 @@ impl Fence {
         if dues.contains(&Due::Deal) {
             works.push_back(Work::Deal);
         }
+        if dues.contains(&Due::Relief) {
+            works.push_back(Work::Relieve);
+        }
         if dues.contains(&Due::Move) {
             works.extend([Work::Freeze { moves: true }, Work::AwaitCommit, Work::Move]);
         } else if dues
@@ -131,7 +137,13 @@ impl Coordinator {
     /// What can be done now. One snapshot at a time: what needs another one waits until it is written.
     fn possible_dues(&self) -> BTreeSet<Due> {
         let is_idle = self.snapshots.current.is_none();
-        let possible = |due: &&Due| is_idle || matches!(due, Due::EndOfStage | Due::Deal);
+        // Rows that a save has not copied yet cannot be evicted.
+        let evicts = self.is_evicting();
+        let possible = |due: &&Due| match due {
+            Due::Deal => true,
+            Due::EndOfStage => is_idle || !evicts,
+            Due::Decided | Due::Relief | Due::Snapshot | Due::Move | Due::Stop => is_idle,
+        };
         self.fence.dues.iter().filter(possible).copied().collect()
     }
 
@@ -206,6 +218,7 @@ impl Coordinator {
         let all = self.active_servers();
         let round = match work {
             Work::Evict => self.ask(&all, "to evict rows", |_| Command::Evict { fence: number }),
+            Work::Relieve => self.ask(&all, "to make room", |_| Command::Relieve {}),
             Work::Report => self.ask(&[0], "to report metrics", |_| Command::Report {}),
             Work::Turn { pass, stage } => {
                 let Some(order) = self.turn(*pass, *stage) else {
@@ -259,6 +272,7 @@ impl Coordinator {
             Work::Report => self.take_report(round),
             Work::Freeze { moves } => self.frozen(round, *moves),
             Work::Move => self.moved(),
+            Work::Relieve => self.relieved(round),
             Work::Evict | Work::Turn { .. } | Work::AwaitCommit | Work::Deal | Work::Stop => {}
         }
     }
@@ -267,6 +281,7 @@ impl Coordinator {
         match work {
             Work::Freeze { .. } => self.fail_snapshot(words),
             Work::Evict
+            | Work::Relieve
             | Work::Report
             | Work::Turn { .. }
             | Work::AwaitCommit

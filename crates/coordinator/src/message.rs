@@ -266,6 +266,15 @@ pub struct PassSummary {
 #[serde(deny_unknown_fields)]
 pub struct TrainerStatistics {
     pub samples_per_s: f64,
+    /// Trained by this process.
+    #[serde(default)]
+    pub samples: u64,
+    #[serde(default)]
+    pub batches: u64,
+    #[serde(default)]
+    pub bytes_sent: u64,
+    #[serde(default)]
+    pub bytes_received: u64,
     /// Share of its time by stage, for those who ask why it is slow.
     pub shares: std::collections::BTreeMap<String, f64>,
 }
@@ -274,12 +283,49 @@ pub struct TrainerStatistics {
 #[serde(deny_unknown_fields)]
 pub struct ServerStatistics {
     pub rows: u64,
+    /// Of rows, their index and their copies for a snapshot.
     pub bytes: u64,
+    /// The memory budget; 0: none.
     pub max_bytes: u64,
+    /// Over the last minute; less than nothing where rows went.
+    pub rows_growth_per_s: f64,
+    pub bytes_growth_per_s: f64,
+    /// Since the process was started.
+    pub pulls: u64,
+    pub pushes: u64,
+    pub pulled_rows: u64,
+    pub pushed_rows: u64,
+    /// Over the last seconds.
+    pub pulls_per_s: f64,
+    pub pushes_per_s: f64,
     pub pulled_rows_per_s: f64,
     pub pushed_rows_per_s: f64,
-    /// Steps between the reading of a row and the update made with it, on average.
+    /// Updates between the reading of rows and the update made with them, on average over the last seconds.
     pub staleness_steps: f64,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
+    pub evicted_rows: u64,
+    /// Parts of snapshots.
+    pub snapshots_written: u64,
+    pub snapshots_failed: u64,
+    /// Updates of the run.
+    pub step: u64,
+    pub epoch: u64,
+}
+
+/// Room that a server has made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Relief {
+    /// Rows evicted by the rules of their tables.
+    pub by_rule: u64,
+    /// Rows evicted for having the lowest score by shows and clicks.
+    pub by_score: u64,
+    /// Rows evicted for being the ones not updated for longest, where their table has no scores.
+    pub by_age: u64,
+    /// What is left.
+    pub rows: u64,
+    pub bytes: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -330,13 +376,16 @@ pub enum Command {
     Evict {
         fence: u64,
     },
+    /// Evict rows until there is room in the memory budget, where there is none.
+    Relieve {},
     /// The metrics of the stage that has ended. To server 0 only.
     Report {},
     /// Buckets are going to move: read those that `route` gives to `index` and that are not here yet from `snapshot`, beside
-    /// what is served.
+    /// what is served in `epoch`; a server that is in another one serves nothing.
     Prepare {
         job: Box<Job>,
         index: u32,
+        epoch: u64,
         route: Vec<u16>,
         snapshot: SnapshotFiles,
     },
@@ -388,6 +437,10 @@ pub enum Answer {
     },
     Report {
         metrics: Value,
+    },
+    /// Rows were evicted to make room.
+    Relieved {
+        relief: Relief,
     },
 }
 

@@ -111,7 +111,8 @@ impl Coordinator {
                     .hear_server(index, incarnation, from.connection, self.now)
                 {
                     Some(server) => {
-                        server.statistics = statistics;
+                        let before = std::mem::replace(&mut server.statistics, statistics);
+                        self.watch_memory(index, &before);
                         Some(self.beat())
                     }
                     None => Some(refused_server(incarnation)),
@@ -319,6 +320,7 @@ impl Coordinator {
                 words: format!("the cluster has {pservers} pservers already"),
             };
         }
+        self.scaling_failure = None;
         self.scaling = Some(Scaling::new(&self.route, pservers, self.now));
         Reply::Accepted {
             words: format!("buckets move to {pservers} pservers while training goes on"),

@@ -141,9 +141,11 @@ impl Coordinator {
         };
         let receivers = self.route.receivers(&scaling.next);
         let (job, route) = (Box::new(run.job.clone()), scaling.next.buckets.clone());
+        let epoch = self.epoch;
         let command = |index| Command::Prepare {
             job: job.clone(),
             index,
+            epoch,
             route: route.clone(),
             snapshot: snapshot.clone(),
         };
@@ -253,6 +255,7 @@ impl Coordinator {
         };
         self.fence.dues.remove(&Due::Move);
         let reason = reason.to_owned();
+        self.scaling_failure = Some(reason.clone());
         self.tell(Happening::ScalingFailed {
             servers: scaling.next.servers,
             reason,

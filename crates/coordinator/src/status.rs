@@ -4,8 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::coordinator::{Coordinator, Phase};
 use crate::duties::Duty;
+use crate::job::Strategy;
 use crate::ledger::Stage;
 use crate::members::{Server, Trainer};
+use crate::memory::{full_in_s, memory_share};
 use crate::message::{ServerStatistics, TrainerStatistics};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,6 +31,11 @@ pub struct Status {
     pub snapshot: SnapshotStatus,
     /// Servers that the cluster is moving its buckets to.
     pub scaling_to: Option<u32>,
+    /// Why the last attempt to scale failed; nothing when it did not.
+    pub scaling_failure: Option<String>,
+    /// Servers that hold buckets.
+    pub num_servers: u32,
+    pub strategy: Option<Strategy>,
     pub servers: Vec<ServerStatus>,
     pub trainers: Vec<TrainerStatus>,
     pub duties: Vec<String>,
@@ -55,6 +62,10 @@ pub struct ServerStatus {
     pub heard_s_ago: u64,
     /// 0 for a spare.
     pub buckets: u64,
+    /// Of the memory budget; none where there is no budget.
+    pub memory_share: Option<f64>,
+    /// When the budget is full, at the growth of the last minute; none where it is not filling.
+    pub full_in_s: Option<u64>,
     pub statistics: ServerStatistics,
 }
 
@@ -90,6 +101,9 @@ impl Coordinator {
             wanted_fence: (!self.fence.is_open()).then_some(self.fence.number),
             snapshot: self.snapshot_status(),
             scaling_to: self.scaling.as_ref().map(|scaling| scaling.next.servers),
+            scaling_failure: self.scaling_failure.clone(),
+            num_servers: self.route.servers,
+            strategy: run.map(|run| run.job.strategy),
             servers: self.server_statuses(),
             trainers: self.trainer_statuses(),
             duties: run.map_or_else(Vec::new, |run| run.duties.open().iter().map(Duty::name).collect()),
@@ -130,6 +144,8 @@ impl Coordinator {
             is_live: server.lost.is_none(),
             heard_s_ago: self.now.saturating_sub(server.presence.heard).as_secs(),
             buckets: self.route.count(*index) as u64,
+            memory_share: memory_share(&server.statistics),
+            full_in_s: full_in_s(&server.statistics),
             statistics: server.statistics.clone(),
         };
         servers.map(status).collect()

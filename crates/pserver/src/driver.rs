@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use clickmill_coordinator::{
     Action, Answer, CallId, Command, Committed, Coordinator, Event, Happening, LedgerEntry, Reply, Request,
-    RequestId, Settings,
+    RequestId, Settings, Status,
 };
 use clickmill_net::{Connection, Deadline, Hello, Role, Security};
 use clickmill_wire::{Frame, Kind};
@@ -55,6 +55,9 @@ struct Entry {
     entry: LedgerEntry,
 }
 
+/// Hears of what happens.
+pub type Tell = Arc<dyn Fn(&Happening) + Send + Sync>;
+
 /// How the run has ended.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -77,7 +80,9 @@ pub(crate) struct Driver {
     folder: PathBuf,
     /// Commit files are written one after the other, in the order in which they were asked for.
     stores: Mutex<Sender<(u64, Box<Committed>)>>,
-    tell: Box<dyn Fn(&Happening) + Send + Sync>,
+    tell: Tell,
+    pub snapshots_committed: AtomicU64,
+    pub snapshots_failed: AtomicU64,
     outcome: Mutex<Option<Outcome>>,
     ended: Condvar,
 }
@@ -88,7 +93,7 @@ impl Driver {
         settings: Settings,
         folder: PathBuf,
         security: Security,
-        tell: Box<dyn Fn(&Happening) + Send + Sync>,
+        tell: Tell,
     ) -> Result<Arc<Self>, Error> {
         let restored = read_committed(&folder.join(COMMIT_FILE))?;
         let (sender, receiver) = channel();
@@ -106,6 +111,8 @@ impl Driver {
             folder,
             stores: Mutex::new(sender),
             tell,
+            snapshots_committed: AtomicU64::new(0),
+            snapshots_failed: AtomicU64::new(0),
             outcome: Mutex::default(),
             ended: Condvar::new(),
         });
@@ -153,6 +160,10 @@ impl Driver {
 
     pub(crate) fn close(&self, connection: u64) {
         self.post(Event::Closed { from: connection });
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        lock(&self.coordinator).status()
     }
 
     pub(crate) fn outcome(&self) -> Option<Outcome> {
@@ -209,7 +220,14 @@ impl Driver {
                 *lock(&self.outcome) = Some(Outcome { exit_code, words });
                 self.ended.notify_all();
             }
-            Action::Tell { event } => (self.tell)(&event),
+            Action::Tell { event } => {
+                if matches!(event, Happening::SnapshotCommitted { .. }) {
+                    self.snapshots_committed.fetch_add(1, Ordering::Relaxed);
+                } else if matches!(event, Happening::SnapshotFailed { .. }) {
+                    self.snapshots_failed.fetch_add(1, Ordering::Relaxed);
+                }
+                (self.tell)(&event);
+            }
         }
     }
 

@@ -6,13 +6,15 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clickmill_wire::step::{Origin, Step, decode_commit};
-use clickmill_wire::{Frame, Precision, Writer, rows};
+use clickmill_wire::{Frame, Precision, Timing, Writer, rows};
 
 use crate::Error;
+use crate::counters::Counters;
 use crate::life::{Life, Together};
+use crate::memory::Guard;
 use crate::push::Held;
 use crate::session::{AnswerRows, Arrival, HeldStep, Session};
 use clickmill_wire::numbers::pack_to;
@@ -27,12 +29,31 @@ pub(crate) trait Ledger: Send + Sync {
     fn advance(&self, incarnation: u64, epoch: u64, entry: &[u8]) -> Result<u64, Error>;
 }
 
-/// What was done since the start.
-#[derive(Debug, Default)]
-pub(crate) struct Counters {
-    pub pushes: AtomicU64,
-    pub pulled_rows: AtomicU64,
-    pub pushed_rows: AtomicU64,
+/// When a request was here, to its last byte.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Received {
+    at: Instant,
+    clock_us: u64,
+}
+
+impl Received {
+    pub(crate) fn now() -> Self {
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        Self {
+            at: Instant::now(),
+            clock_us: since.map_or(0, |since| since.as_micros() as u64),
+        }
+    }
+
+    /// All time until now, but for `waited`, went into what the request brought.
+    fn timing(self, waited: Duration) -> Timing {
+        let micros = |duration: Duration| u32::try_from(duration.as_micros()).unwrap_or(u32::MAX);
+        Timing {
+            received_us: self.clock_us,
+            pushing_us: micros(self.at.elapsed().saturating_sub(waited)),
+            waiting_us: micros(waited),
+        }
+    }
 }
 
 /// How a step is answered; the payload is in the reply frame.
@@ -52,6 +73,8 @@ pub(crate) struct Engine {
     pub wanted_fence: AtomicU64,
     pub counters: Counters,
     ledger: std::sync::OnceLock<Arc<dyn Ledger>>,
+    /// Watches how much memory rows take, where there is a budget.
+    pub guard: std::sync::OnceLock<Guard>,
 }
 
 impl Engine {
@@ -87,8 +110,26 @@ impl Engine {
         Arc::clone(lock(&self.sessions).entry(incarnation).or_default())
     }
 
+    /// Whether there are parameters here.
+    pub(crate) fn is_living(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    /// Drops everything: this server belongs to no epoch any more.
+    pub(crate) fn end_life(&self) {
+        let mut sessions = lock(&self.sessions);
+        *self.lock() = None;
+        sessions.clear();
+        self.changed.notify_all();
+    }
+
     /// Takes a step.
-    pub(crate) fn step(&self, payload: &[u8], reply: &mut Frame) -> Result<Answer, Error> {
+    pub(crate) fn step(
+        &self,
+        payload: &[u8],
+        received: Received,
+        reply: &mut Frame,
+    ) -> Result<Answer, Error> {
         let step = Step::decode(payload)?;
         let origin = step.origin;
         self.with(|life| life.check(origin.epoch, origin.incarnation))?;
@@ -97,7 +138,7 @@ impl Engine {
         if !step.pushes.is_empty()
             && let Arrival::New = session.arrive(origin.sequence)?
         {
-            self.count_pushed(&step);
+            self.counters.count_pushed(&step);
             let pushes = step
                 .pushes
                 .iter()
@@ -113,22 +154,32 @@ impl Engine {
                 life.check(origin.epoch, origin.incarnation)?;
                 step.keys
                     .iter()
-                    .try_for_each(|keys| session.read(keys, &mut life.model))
+                    .try_for_each(|keys| session.read(keys, &mut life.model))?;
+                // Rows are made here and nowhere else.
+                if let Some(guard) = self.guard.get() {
+                    guard.look(life);
+                }
+                Ok(())
             })?;
         }
         if !step.pushes.is_empty() && !step.is_committed {
-            reply.begin().u64(origin.sequence);
+            received.timing(Duration::ZERO).encode(&mut reply.begin());
             return Ok(Answer::Held);
         }
-        self.finish(origin, &mut session, &step.keys, reply)
+        self.finish(origin, &mut session, &step.keys, received, reply)
     }
 
     /// Applies what is held, and answers.
-    pub(crate) fn commit(&self, payload: &[u8], reply: &mut Frame) -> Result<Answer, Error> {
+    pub(crate) fn commit(
+        &self,
+        payload: &[u8],
+        received: Received,
+        reply: &mut Frame,
+    ) -> Result<Answer, Error> {
         let origin = decode_commit(payload)?;
         let session = self.session(origin.incarnation);
         let mut session = lock(&session);
-        self.finish(origin, &mut session, &[], reply)
+        self.finish(origin, &mut session, &[], received, reply)
     }
 
     fn finish(
@@ -136,6 +187,7 @@ impl Engine {
         origin: Origin,
         session: &mut Session,
         keys: &[clickmill_wire::step::Keys<'_>],
+        received: Received,
         reply: &mut Frame,
     ) -> Result<Answer, Error> {
         let mut state = self.lock();
@@ -144,6 +196,7 @@ impl Engine {
         if let Some(held) = session.held.take_if(|held| held.sequence == origin.sequence) {
             self.apply(life, origin.incarnation, held, session)?;
         }
+        let mut waited = Duration::ZERO;
         while let Some(round) = session.round {
             let life = living(&mut state)?;
             life.check(origin.epoch, origin.incarnation)?;
@@ -151,15 +204,18 @@ impl Engine {
                 session.round = None;
                 break;
             }
-            let waited = self.changed.wait_timeout(state, ROUND_WAIT);
-            let (again, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            let began = Instant::now();
+            let woken = self.changed.wait_timeout(state, ROUND_WAIT);
+            let (again, timeout) = woken.unwrap_or_else(PoisonError::into_inner);
             state = again;
+            waited += began.elapsed();
             if timeout.timed_out() {
                 let words = living(&mut state)?.rounds.missing();
                 reply.begin().bytes(words.as_bytes());
                 return Ok(Answer::Waiting);
             }
         }
+        let timing = received.timing(waited);
         let life = living(&mut state)?;
         let mut answer = Vec::new();
         let readings = std::mem::take(&mut session.reading);
@@ -183,6 +239,7 @@ impl Engine {
             }
         }
         let mut out = reply.begin();
+        timing.encode(&mut out);
         let head = rows::RowsHead {
             step: life.model.step,
             fence: match life.together {
@@ -221,6 +278,7 @@ impl Engine {
             {
                 fence = ledger.advance(incarnation, life.epoch, &push.ledger)?;
             }
+            self.counters.count_staleness(&push, life.model.step);
             has_ended |= life.commit(push, fence)?;
         }
         session.applied = held.sequence;
@@ -257,14 +315,8 @@ impl Engine {
             pulled += rows as u64;
             pack_to(values, precision, rows::encode_feed(out, precision, rows, width));
         }
-        self.counters.pulled_rows.fetch_add(pulled, Ordering::Relaxed);
+        self.counters.count_pulled(answer.len(), pulled);
         Ok(())
-    }
-
-    fn count_pushed(&self, step: &Step<'_>) {
-        let parts = step.pushes.iter().flat_map(|push| &push.parts);
-        let rows = parts.map(|part| u64::from(part.rows)).sum();
-        self.counters.pushed_rows.fetch_add(rows, Ordering::Relaxed);
     }
 
     /// What is held and applied of an incarnation; its frames are refused from now on.

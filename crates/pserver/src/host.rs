@@ -3,40 +3,54 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use clickmill_coordinator::{
     Answer, Command, Job, NUM_BUCKETS, Order, Push, ServerStatistics, SnapshotFiles,
 };
+use clickmill_net::Traffic;
+use clickmill_table::TableConfig;
 use clickmill_types::sign::bucket;
 
 use crate::Error;
 use crate::engine::Engine;
 use crate::job::{Contents, states_of, texts_of};
 use crate::life::Life;
+use crate::memory::size;
 use crate::metrics::Metrics;
 use crate::model::{DenseSlice, Model};
+use crate::moving::Prepared;
+use crate::rates::{Rates, Sample};
 use crate::rounds::Rounds;
 use crate::snapshot::{self, Frozen};
 
 pub(crate) struct Host {
     pub engine: Engine,
     /// Where snapshots lie.
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
+    /// Bytes of rows; none: as many as there are.
+    pub(crate) memory_budget: Option<u64>,
     state: Mutex<HostState>,
+    rates: Mutex<Rates>,
+    /// The fence that the coordinator wanted when it was heard of last.
+    pub(crate) told_fence: AtomicU64,
 }
 
 #[derive(Default)]
-struct HostState {
-    contents: Option<Contents>,
-    index: u32,
-    route: Vec<u16>,
-    frozen: BTreeMap<u64, Frozen>,
+pub(crate) struct HostState {
+    pub contents: Option<Contents>,
+    pub index: u32,
+    pub route: Vec<u16>,
+    pub frozen: BTreeMap<u64, Frozen>,
     /// Ids of the tables' saves of each snapshot that was written by this life.
-    saves: BTreeMap<u64, Vec<String>>,
+    pub saves: BTreeMap<u64, Vec<String>>,
+    /// Rows of buckets that are going to come here.
+    pub prepared: Option<Prepared>,
     /// Fences at which rows were evicted.
     evicted: Option<u64>,
-    is_validation: bool,
+    pub is_validation: bool,
 }
 
 /// The metrics as they are kept in a snapshot.
@@ -48,33 +62,65 @@ struct StoredMetrics {
 }
 
 impl Host {
-    pub(crate) fn new(folder: PathBuf) -> Self {
+    pub(crate) fn new(folder: PathBuf, memory_budget: Option<u64>) -> Self {
         Self {
             engine: Engine::default(),
             folder,
+            memory_budget,
             state: Mutex::default(),
+            rates: Mutex::default(),
+            told_fence: AtomicU64::new(0),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HostState> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, HostState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// For the heartbeat.
-    pub(crate) fn statistics(&self, memory_budget: Option<u64>) -> ServerStatistics {
-        let (rows, bytes) = self
+    /// Notes how things are now, for those who ask how fast they change. Once a second, with the heartbeat.
+    pub(crate) fn note(&self) {
+        let (rows, bytes) = self.engine.with(|life| Ok(size(life))).unwrap_or_default();
+        let sample = Sample {
+            at: Instant::now(),
+            counts: self.engine.counters.counts(),
+            rows,
+            bytes,
+        };
+        self.rates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .note(sample);
+    }
+
+    pub(crate) fn statistics(&self, traffic: &Traffic) -> ServerStatistics {
+        let now = self
             .engine
-            .with(|life| {
-                let tables = &life.model.tables;
-                let rows = tables.iter().map(clickmill_table::Table::len).sum();
-                Ok((rows, tables.iter().map(clickmill_table::Table::bytes).sum()))
-            })
-            .unwrap_or_default();
+            .with(|life| Ok((size(life), life.model.step, life.epoch)));
+        let ((rows, bytes), step, epoch) = now.unwrap_or_default();
+        let counts = self.engine.counters.counts();
+        let speeds = self.rates.lock().unwrap_or_else(PoisonError::into_inner).speeds();
         ServerStatistics {
             rows,
             bytes,
-            max_bytes: memory_budget.unwrap_or(0),
-            ..ServerStatistics::default()
+            max_bytes: self.memory_budget.unwrap_or(0),
+            rows_growth_per_s: speeds.rows,
+            bytes_growth_per_s: speeds.bytes,
+            pulls: counts.pulls,
+            pushes: counts.pushes,
+            pulled_rows: counts.pulled_rows,
+            pushed_rows: counts.pushed_rows,
+            pulls_per_s: speeds.pulls,
+            pushes_per_s: speeds.pushes,
+            pulled_rows_per_s: speeds.pulled_rows,
+            pushed_rows_per_s: speeds.pushed_rows,
+            staleness_steps: speeds.staleness,
+            bytes_sent: traffic.sent.load(Ordering::Relaxed),
+            bytes_received: traffic.received.load(Ordering::Relaxed),
+            evicted_rows: counts.evicted_rows,
+            snapshots_written: counts.snapshots_written,
+            snapshots_failed: counts.snapshots_failed,
+            step,
+            epoch,
         }
     }
 
@@ -109,14 +155,15 @@ impl Host {
             Command::Write { snapshot } => return self.write(snapshot),
             Command::Retain { snapshots } => self.retain(&snapshots),
             Command::Evict { fence } => self.evict(fence)?,
+            Command::Relieve {} => return self.relieve(),
             Command::Report {} => return self.report(),
-            // What moves is read when it moves; a file that cannot be read is found out now.
             Command::Prepare {
                 job,
                 index,
+                epoch,
                 route,
                 snapshot,
-            } => self.prepare(&job, index, &route, &snapshot)?,
+            } => self.prepare(&job, index, epoch, route, &snapshot)?,
             Command::Move {
                 index,
                 epoch,
@@ -144,7 +191,7 @@ impl Host {
         let num_servers = check_route(&route, index)?;
         let bounds = bounds(contents.dense.size, num_servers);
         let (begin, end) = (bounds[index as usize], bounds[index as usize + 1]);
-        let configs: Vec<_> = contents.tables.iter().map(|table| table.config.clone()).collect();
+        let configs = contents.configs();
         let rule = contents.dense.rule;
         let model = match snapshot {
             None => {
@@ -255,6 +302,8 @@ impl Host {
                     .ok_or_else(|| Error::protocol(format!("there is no snapshot {base} here to build on")))
             })
             .transpose()?;
+        // There is one at a time: what was frozen before and not written was given up.
+        state.frozen.retain(|number, _| *number == snapshot);
         let is_known = state.frozen.contains_key(&snapshot);
         let (frozen, step, stored) = self.engine.with(|life| {
             let frozen = if is_known {
@@ -288,7 +337,11 @@ impl Host {
         let frozen = self.lock().frozen.remove(&snapshot);
         let frozen =
             frozen.ok_or_else(|| Error::protocol(format!("snapshot {snapshot} is not frozen here")))?;
-        let (files, ids) = frozen.write(&self.engine, &self.folder)?;
+        let counters = &self.engine.counters;
+        let (files, ids) = frozen.write(&self.engine, &self.folder).inspect_err(|_| {
+            counters.snapshots_failed.fetch_add(1, Ordering::Relaxed);
+        })?;
+        counters.snapshots_written.fetch_add(1, Ordering::Relaxed);
         self.lock().saves.insert(snapshot, ids);
         Ok(Answer::Written { files })
     }
@@ -334,9 +387,12 @@ impl Host {
         }
         self.engine.forget_sessions();
         self.engine.with(|life| {
-            for table in &mut life.model.tables {
-                table.evict()?;
-            }
+            let evicted = life.model.tables.iter_mut().try_fold(0, |sum, table| {
+                let report = table.evict()?;
+                Ok::<_, Error>(sum + report.rows_before - report.rows)
+            })?;
+            let counters = &self.engine.counters;
+            counters.evicted_rows.fetch_add(evicted, Ordering::Relaxed);
             Ok(())
         })?;
         state.evicted = Some(fence);
@@ -360,86 +416,14 @@ impl Host {
         let metrics = serde_json::to_value(numbers).expect("they are finite");
         Ok(Answer::Report { metrics })
     }
-
-    fn prepare(&self, job: &Job, index: u32, route: &[u16], snapshot: &SnapshotFiles) -> Result<(), Error> {
-        check_route(route, index)?;
-        let contents = Contents::of(job)?;
-        for number in 0..contents.tables.len() {
-            for file in snapshot::chains(&self.folder, snapshot, number)
-                .into_iter()
-                .flatten()
-            {
-                fs::metadata(&file).map_err(|error| Error::File {
-                    reason: error.to_string(),
-                    file: file.clone(),
-                })?;
-            }
-        }
-        let mut state = self.lock();
-        if state.contents.is_none() {
-            state.contents = Some(contents);
-            state.index = index;
-        }
-        Ok(())
-    }
-
-    fn move_buckets(
-        &self,
-        index: u32,
-        epoch: u64,
-        route: Vec<u16>,
-        files: &SnapshotFiles,
-        order: &Order,
-    ) -> Result<(), Error> {
-        let mut state = self.lock();
-        let contents = state.contents.clone().ok_or_else(not_loaded)?;
-        let num_servers = check_route(&route, index)?;
-        let bounds = bounds(contents.dense.size, num_servers);
-        let (begin, end) = (bounds[index as usize], bounds[index as usize + 1]);
-        let rule = contents.dense.rule;
-        let configs: Vec<_> = contents.tables.iter().map(|table| table.config.clone()).collect();
-        self.engine.forget_sessions();
-        let is_new = self.engine.with(|_| Ok(())).is_err();
-        if is_new {
-            let loaded = snapshot::load(&self.folder, files, &configs, |sign| owner(&route, sign) == index)?;
-            let dense = loaded.dense.slice(rule, begin, end)?;
-            self.engine.begin_life(Life {
-                epoch,
-                model: Model::with_tables(loaded.tables, dense, loaded.dense.step),
-                together: contents.together,
-                is_validation: order.is_validation,
-                rounds: Rounds::new(order.round, order.lanes.iter().copied(), 0),
-                metrics: Metrics::from_states(&states_of(&contents.empty_metrics(order.is_validation))?)?,
-                dead: HashSet::new(),
-            });
-        } else {
-            let (old, dense) = (
-                std::mem::take(&mut state.route),
-                snapshot::read_dense(&self.folder, files)?,
-            );
-            self.engine.with(|life| {
-                for (number, table) in life.model.tables.iter_mut().enumerate() {
-                    table.remove_where(|sign| owner(&route, sign) != index)?;
-                    let chains = snapshot::chains(&self.folder, files, number);
-                    table.extend_from_parts(&chains, |sign| {
-                        owner(&route, sign) == index && owner(&old, sign) != index
-                    })?;
-                }
-                life.model.dense = dense.slice(rule, begin, end)?;
-                life.epoch = epoch;
-                life.rounds = Rounds::new(order.round, order.lanes.iter().copied(), life.rounds.fence);
-                Ok(())
-            })?;
-        }
-        state.saves.clear();
-        state.index = index;
-        state.route = route;
-        Ok(())
-    }
 }
 
 impl Contents {
-    fn empty_metrics(&self, is_validation: bool) -> BTreeMap<String, String> {
+    pub(crate) fn configs(&self) -> Vec<TableConfig> {
+        self.tables.iter().map(|table| table.config.clone()).collect()
+    }
+
+    pub(crate) fn empty_metrics(&self, is_validation: bool) -> BTreeMap<String, String> {
         let sets = &self.metrics;
         if is_validation {
             sets.validation.clone()
@@ -450,15 +434,15 @@ impl Contents {
 }
 
 /// Slices of the dense part by server; trainers cut it in the same way.
-fn bounds(num_dense: usize, num_servers: usize) -> Vec<usize> {
+pub(crate) fn bounds(num_dense: usize, num_servers: usize) -> Vec<usize> {
     clickmill_wire::dense_bounds(num_dense, num_servers)
 }
 
-fn owner(route: &[u16], sign: u64) -> u32 {
+pub(crate) fn owner(route: &[u16], sign: u64) -> u32 {
     u32::from(route[bucket(sign, clickmill_wire::BUCKET_BITS)])
 }
 
-fn check_route(route: &[u16], index: u32) -> Result<usize, Error> {
+pub(crate) fn check_route(route: &[u16], index: u32) -> Result<usize, Error> {
     let num_servers = route.iter().max().map_or(0, |&last| usize::from(last) + 1);
     if route.len() == NUM_BUCKETS && (index as usize) < num_servers {
         return Ok(num_servers);
@@ -469,7 +453,7 @@ fn check_route(route: &[u16], index: u32) -> Result<usize, Error> {
     )))
 }
 
-fn not_loaded() -> Error {
+pub(crate) fn not_loaded() -> Error {
     Error::NotReady {
         reason: "this server has not been told what to hold yet".to_owned(),
     }

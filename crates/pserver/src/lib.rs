@@ -1,19 +1,25 @@
 //! The parameter server: rows of tables and a slice of the dense part, behind the wire.
 
+mod counters;
 mod driver;
 mod engine;
 mod error;
+mod health;
 mod host;
 mod job;
 mod life;
+mod memory;
 mod metrics;
 mod model;
+mod moving;
 mod push;
+mod rates;
 mod rounds;
 mod server;
 mod session;
 mod snapshot;
 
-pub use driver::Outcome;
+pub use driver::{Outcome, Tell};
 pub use error::Error;
+pub use health::{CoordinatorHealth, Health};
 pub use server::{Server, ServerSettings};

@@ -14,6 +14,8 @@ pub(crate) struct Held {
     pub is_last: bool,
     pub dense: DensePush,
     pub rows: Vec<RowsPush>,
+    /// The step in which the first of its rows were read; none where nobody knows.
+    pub read_step: Option<u64>,
     /// Entry for the ledger, as it came; empty for servers that keep none.
     pub ledger: Vec<u8>,
     pub scored: Scored,
@@ -42,10 +44,10 @@ pub(crate) enum RowsPush {
 }
 
 impl Held {
-    /// `take` gives the lookup of (ticket, feed); each may be pushed to once.
+    /// `take` gives the lookup of (ticket, feed) and the step in which it was read; each may be pushed to once.
     pub(crate) fn decode(
         push: &Push<'_>,
-        mut take: impl FnMut(u64, u16) -> Result<Lookup, Error>,
+        mut take: impl FnMut(u64, u16) -> Result<(Lookup, u64), Error>,
     ) -> Result<Self, Error> {
         let values = unpack(push.dense.numbers, push.precision);
         let dense = if push.is_difference {
@@ -57,6 +59,7 @@ impl Held {
                 scale: push.dense.scale,
             }
         };
+        let mut read_step: Option<u64> = None;
         let rows = push
             .parts
             .iter()
@@ -68,7 +71,8 @@ impl Held {
                         floats: unpack(part.numbers, push.precision),
                     });
                 }
-                let lookup = take(part.ticket, part.feed)?;
+                let (lookup, step) = take(part.ticket, part.feed)?;
+                read_step = Some(read_step.map_or(step, |before| before.min(step)));
                 gather(&lookup, part, push)?;
                 Ok(RowsPush::Gradients {
                     feed: usize::from(part.feed),
@@ -85,6 +89,7 @@ impl Held {
             is_last: push.is_last,
             dense,
             rows,
+            read_step,
             ledger: push.ledger.to_vec(),
             scored: scored(&push.scores),
         })

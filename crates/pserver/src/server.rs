@@ -5,14 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use clickmill_coordinator::{Command, Happening, Reply, Request, ServerStatistics, Settings};
+use clickmill_coordinator::{Command, Reply, Request, Settings, memory_happening};
 use clickmill_net::{Acceptance, Connection, Deadline, Hello, Listener, Role, Security, Traffic};
 use clickmill_wire::{Frame, Kind};
 
 use crate::Error;
-use crate::driver::{Driver, Envelope, Obeyed, Outcome, spawn};
-use crate::engine::Answer;
+use crate::driver::{Driver, Envelope, Obeyed, Outcome, Tell, spawn};
+use crate::engine::{Answer, Received};
+use crate::health::{CoordinatorHealth, Health};
 use crate::host::Host;
+use crate::memory::Guard;
 
 /// A trainer that computes says nothing for a while; one that is gone is found by its heartbeats.
 const IDLE: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -43,6 +45,7 @@ pub struct Server {
     ending: Arc<Ending>,
     settings: Arc<ServerSettings>,
     traffic: Arc<Traffic>,
+    tell: Tell,
 }
 
 /// When and how this process ends.
@@ -50,6 +53,8 @@ pub struct Server {
 struct Ending {
     stop: Arc<AtomicBool>,
     outcome: Mutex<Option<Outcome>>,
+    /// The next heartbeat is due at once.
+    is_urgent: AtomicBool,
     changed: Condvar,
 }
 
@@ -62,14 +67,11 @@ impl Ending {
 
 impl Server {
     /// Listens, and serves on threads of its own until it is told to stop.
-    pub fn start(
-        settings: ServerSettings,
-        tell: Box<dyn Fn(&Happening) + Send + Sync>,
-    ) -> Result<Self, Error> {
+    pub fn start(settings: ServerSettings, tell: Tell) -> Result<Self, Error> {
         let listener = Listener::bind(&settings.address, &settings.security, settings.is_insecure)?;
         let bound = listener.address().to_string();
         let address = settings.announced.clone().unwrap_or(bound);
-        let host = Arc::new(Host::new(settings.snapshots.clone()));
+        let host = Arc::new(Host::new(settings.snapshots.clone(), settings.memory_budget));
         let driver = if settings.coordinator.is_some() {
             None
         } else {
@@ -77,7 +79,7 @@ impl Server {
                 settings.coordinator_settings.clone(),
                 settings.snapshots.clone(),
                 settings.security.clone(),
-                tell,
+                Arc::clone(&tell),
             )?;
             driver.serve_with(Arc::clone(&host), address.clone());
             host.engine.keep_ledger(Arc::clone(&driver) as Arc<_>);
@@ -90,7 +92,9 @@ impl Server {
             ending: Arc::default(),
             settings: Arc::new(settings),
             traffic: Arc::default(),
+            tell,
         };
+        server.guard();
         server.listen(listener);
         server.belong();
         Ok(server)
@@ -115,6 +119,21 @@ impl Server {
         waited.unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 
+    /// How it is, for those who watch it.
+    pub fn health(&self) -> Health {
+        let coordinator = self.driver.as_ref().map(|driver| CoordinatorHealth {
+            snapshots_committed: driver.snapshots_committed.load(Ordering::Relaxed),
+            snapshots_failed: driver.snapshots_failed.load(Ordering::Relaxed),
+            status: driver.status(),
+        });
+        Health {
+            holds_buckets: self.host.engine.is_living(),
+            fence: self.host.told_fence.load(Ordering::Relaxed),
+            statistics: self.host.statistics(&self.traffic),
+            coordinator,
+        }
+    }
+
     /// Ends all connections.
     pub fn stop(&self) {
         self.ending.stop.store(true, Ordering::Relaxed);
@@ -129,6 +148,7 @@ impl Server {
             ending: Arc::clone(&self.ending),
             settings: Arc::clone(&self.settings),
             traffic: Arc::clone(&self.traffic),
+            tell: Arc::clone(&self.tell),
         }
     }
 
@@ -152,6 +172,23 @@ impl Server {
         });
     }
 
+    /// A heartbeat at once when memory gets short.
+    fn guard(&self) {
+        let Some(budget) = self.settings.memory_budget else {
+            return;
+        };
+        let ending = Arc::clone(&self.ending);
+        let alarm = move || {
+            ending.is_urgent.store(true, Ordering::Relaxed);
+            ending.changed.notify_all();
+        };
+        let guard = Guard::new(budget, Box::new(alarm));
+        assert!(
+            self.host.engine.guard.set(guard).is_ok(),
+            "a server has one budget"
+        );
+    }
+
     /// Registers with the coordinator, and is heard of from then on.
     fn belong(&self) {
         let connections = self.connections();
@@ -167,6 +204,7 @@ struct Connections {
     ending: Arc<Ending>,
     settings: Arc<ServerSettings>,
     traffic: Arc<Traffic>,
+    tell: Tell,
 }
 
 impl Connections {
@@ -197,12 +235,12 @@ impl Connections {
         number: Option<u64>,
     ) -> Result<(), Error> {
         let header = connection.receive(frame, Deadline::after(IDLE))?;
-        let within = Deadline::after(ANSWER);
+        let (received, within) = (Received::now(), Deadline::after(ANSWER));
         let engine = &self.host.engine;
         let mut end = None;
         let outcome = match header.kind {
-            Kind::Step => engine.step(frame.payload(), reply).map(kind_of),
-            Kind::Commit => engine.commit(frame.payload(), reply).map(kind_of),
+            Kind::Step => engine.step(frame.payload(), received, reply).map(kind_of),
+            Kind::Commit => engine.commit(frame.payload(), received, reply).map(kind_of),
             Kind::Control => self.control(connection, frame.payload(), reply, number, &mut end),
             kind @ (Kind::Hello | Kind::Held | Kind::Rows | Kind::Waiting | Kind::Refused) => {
                 Err(Error::protocol(format!("{kind:?} is not for a server")))
@@ -265,12 +303,22 @@ impl Connections {
         let mut life = incarnation;
         let mut link = Link::new(self);
         let mut is_registered = false;
+        let mut last = self.host.statistics(&self.traffic);
         while !self.ending.stop.load(Ordering::Relaxed) {
+            self.host.note();
+            let statistics = self.host.statistics(&self.traffic);
+            // The coordinator tells it of the server that it is in.
+            if self.driver.is_none()
+                && let Some(happening) = memory_happening(index.unwrap_or(0), &last, &statistics)
+            {
+                (self.tell)(&happening);
+            }
+            last = statistics.clone();
             let request = match index {
                 Some(index) if is_registered => Request::ServerHeartbeat {
                     index,
                     incarnation: life,
-                    statistics: self.statistics(),
+                    statistics,
                 },
                 index => Request::Register {
                     index,
@@ -294,6 +342,9 @@ impl Connections {
                         return;
                     }
                 }
+                Some(Reply::Beat { fence, .. }) => {
+                    self.host.told_fence.store(fence, Ordering::Relaxed);
+                }
                 Some(Reply::End { summary }) => {
                     self.ending.end(Outcome {
                         exit_code: summary.exit_code,
@@ -308,12 +359,15 @@ impl Connections {
             if outcome.is_some() {
                 return;
             }
-            drop(self.ending.changed.wait_timeout(outcome, HEARTBEAT));
+            let is_calm = |_: &mut Option<Outcome>| !self.ending.is_urgent.swap(false, Ordering::Relaxed);
+            let waited = self
+                .ending
+                .changed
+                .wait_timeout_while(outcome, HEARTBEAT, |outcome| {
+                    outcome.is_none() && is_calm(outcome)
+                });
+            drop(waited);
         }
-    }
-
-    fn statistics(&self) -> ServerStatistics {
-        self.host.statistics(self.settings.memory_budget)
     }
 }
 

@@ -22,9 +22,16 @@ pub(crate) struct Session {
     /// The round that the last push went into, where there are rounds.
     pub round: Option<u64>,
     /// Rows that were given out, until their gradients come.
-    tickets: HashMap<u64, Vec<Option<Lookup>>>,
+    tickets: HashMap<u64, Given>,
     /// Rows that are to be given out with the next answer.
     pub reading: Vec<Reading>,
+}
+
+/// Rows that were given out.
+struct Given {
+    /// Updates before they were read.
+    step: u64,
+    feeds: Vec<Option<Lookup>>,
 }
 
 /// The pushes of one step, all or none.
@@ -92,15 +99,16 @@ impl Session {
         )))
     }
 
-    pub(crate) fn take(&mut self, ticket: u64, feed: u16) -> Result<Lookup, Error> {
-        let feeds = self.tickets.get_mut(&ticket);
-        let found = feeds.and_then(|feeds| feeds.get_mut(usize::from(feed)).and_then(Option::take));
-        if let Some(lookup) = found {
-            let is_empty = |feeds: &Vec<Option<Lookup>>| feeds.iter().all(Option::is_none);
-            if self.tickets.get(&ticket).is_some_and(is_empty) {
+    /// Rows that are pushed to, and the step in which they were read.
+    pub(crate) fn take(&mut self, ticket: u64, feed: u16) -> Result<(Lookup, u64), Error> {
+        if let Some(given) = self.tickets.get_mut(&ticket)
+            && let Some(lookup) = given.feeds.get_mut(usize::from(feed)).and_then(Option::take)
+        {
+            let step = given.step;
+            if given.feeds.iter().all(Option::is_none) {
                 self.tickets.remove(&ticket);
             }
-            return Ok(lookup);
+            return Ok((lookup, step));
         }
         Err(Error::protocol(format!(
             "gradients for feed {feed} of ticket {ticket}, whose rows were not given, or pushed before"
@@ -165,19 +173,23 @@ impl Session {
             });
         }
         if !kept.is_empty() {
-            self.tickets.insert(reading.ticket, kept);
+            let given = Given {
+                step: model.step,
+                feeds: kept,
+            };
+            self.tickets.insert(reading.ticket, given);
         }
         Ok(answer)
     }
 
     /// The rows of an answer that was given before and lost on its way.
     pub(crate) fn answer_again(&self, ticket: u64) -> Option<Vec<AnswerRows>> {
-        let feeds = self.tickets.get(&ticket)?;
-        let kept = (0..feeds.len()).map(|feed| AnswerRows::Kept { ticket, feed });
+        let given = self.tickets.get(&ticket)?;
+        let kept = (0..given.feeds.len()).map(|feed| AnswerRows::Kept { ticket, feed });
         Some(kept.collect())
     }
 
     pub(crate) fn kept(&self, ticket: u64, feed: usize) -> Option<&Lookup> {
-        self.tickets.get(&ticket)?.get(feed)?.as_ref()
+        self.tickets.get(&ticket)?.feeds.get(feed)?.as_ref()
     }
 }

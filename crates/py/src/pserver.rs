@@ -69,7 +69,7 @@ impl Pserver {
         };
         let happenings: Arc<Mutex<Vec<String>>> = Arc::default();
         let told = Arc::clone(&happenings);
-        let tell = Box::new(move |event: &clickmill_coordinator::Happening| {
+        let tell = Arc::new(move |event: &clickmill_coordinator::Happening| {
             let text = serde_json::to_string(event).expect("happenings are plain data");
             told.lock().unwrap_or_else(PoisonError::into_inner).push(text);
         });
@@ -94,6 +94,12 @@ impl Pserver {
     /// What has happened since the last call, each as JSON.
     fn happenings(&self) -> Vec<String> {
         std::mem::take(&mut *self.happenings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// How it is, JSON.
+    fn health(&self, py: Python<'_>) -> String {
+        let health = py.detach(|| self.inner.health());
+        serde_json::to_string(&health).expect("numbers and texts")
     }
 
     /// Ends all connections.

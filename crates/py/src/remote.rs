@@ -460,6 +460,17 @@ impl Session {
         Ok((answer.step, answer.fence, lookups))
     }
 
+    /// Seconds that steps have taken since the last call: to the servers (`push`), back from them (`pull`), and
+    /// for other trainers (`wait`).
+    fn take_seconds(&self) -> (f64, f64, f64) {
+        let spent = self.inner.take_spent();
+        (
+            spent.push.as_secs_f64(),
+            spent.pull.as_secs_f64(),
+            spent.wait.as_secs_f64(),
+        )
+    }
+
     /// Bytes sent and received, and frames sent.
     fn traffic(&self) -> (u64, u64, u64) {
         let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);

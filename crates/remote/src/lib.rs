@@ -9,12 +9,14 @@ mod link;
 mod partition;
 mod pool;
 mod session;
+mod spent;
 mod step;
 
 pub use control::Control;
 pub use error::Error;
 pub use partition::Partition;
 pub use session::{Place, Session, Settings};
+pub use spent::Spent;
 pub use step::{Answer, FeedHead, FeedPush, FeedRows, KeysRequest, PushRequest, Scored};
 
 pub use clickmill_wire::BUCKET_BITS;

@@ -2,16 +2,17 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clickmill_net::{Deadline, Hello, Security, Traffic};
 use clickmill_wire::rows::Rows;
 use clickmill_wire::step::Origin;
-use clickmill_wire::{Frame, Kind, Precision};
+use clickmill_wire::{Frame, Kind, Precision, Timing};
 
 use crate::Error;
 use crate::link::Link;
 use crate::pool::Pool;
+use crate::spent::{Exchange, Spent};
 use crate::step::{Answer, FeedRows, KeysRequest, PushRequest, Shape, encode, scatter};
 use clickmill_wire::numbers::unpack;
 
@@ -50,6 +51,7 @@ pub struct Session {
     pool: Pool,
     next_sequence: AtomicU64,
     next_ticket: AtomicU64,
+    spent: Mutex<Spent>,
 }
 
 struct Channel {
@@ -92,6 +94,7 @@ impl Session {
             pool,
             next_sequence: AtomicU64::new(1),
             next_ticket: AtomicU64::new(1),
+            spent: Mutex::default(),
         }
     }
 
@@ -101,6 +104,11 @@ impl Session {
 
     pub fn next_ticket(&self) -> u64 {
         self.next_ticket.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// What the steps since the last call have waited for.
+    pub fn take_spent(&self) -> Spent {
+        std::mem::take(&mut *lock(&self.spent))
     }
 
     /// Sends pushes and keys to all servers and waits for their answers.
@@ -120,9 +128,10 @@ impl Session {
         let work = Arc::new((pushes, keys));
         let precision = self.settings.precision;
         let bounds = Arc::new(self.bounds.clone());
-        self.on_all(|server, channel| {
+        let mut spent = self.on_all(|server, channel| {
             let (work, bounds) = (Arc::clone(&work), Arc::clone(&bounds));
             move || {
+                let exchange = Exchange::begin();
                 let mut channel = lock(&channel);
                 let Channel { link, frame, answer } = &mut *channel;
                 let (pushes, keys) = &*work;
@@ -140,20 +149,27 @@ impl Session {
                     Kind::Rows
                 };
                 if kind == Kind::Waiting && is_alone {
-                    return commit(&mut channel, &origin, deadline);
+                    let waited = exchange.waited();
+                    return Ok(waited + commit(&mut channel, &origin, deadline)?);
                 }
-                check(kind, expected, &link.name)
+                check(kind, expected, &link.name)?;
+                Ok(exchange.end(timing(answer, &link.name)?))
             }
         })?;
         if has_push && !is_alone {
-            self.on_all(|_, channel| move || commit(&mut lock(&channel), &origin, deadline))?;
+            spent += self.on_all(|_, channel| move || commit(&mut lock(&channel), &origin, deadline))?;
         }
-        self.read(&work.1)
+        let began = Instant::now();
+        let answer = self.read(&work.1);
+        spent.pull += began.elapsed();
+        *lock(&self.spent) += if has_push { spent } else { spent.of_reading() };
+        answer
     }
 
-    fn on_all<W>(&self, work: impl Fn(usize, Arc<Mutex<Channel>>) -> W) -> Result<(), Error>
+    /// Gives what was spent on the server that took longest: the others had answered by then.
+    fn on_all<W>(&self, work: impl Fn(usize, Arc<Mutex<Channel>>) -> W) -> Result<Spent, Error>
     where
-        W: FnOnce() -> Result<(), Error> + Send + 'static,
+        W: FnOnce() -> Result<Spent, Error> + Send + 'static,
     {
         let works = self
             .links
@@ -161,7 +177,8 @@ impl Session {
             .enumerate()
             .map(|(server, channel)| work(server, Arc::clone(channel)))
             .collect();
-        self.pool.run(works).into_iter().collect()
+        let spent: Vec<Spent> = self.pool.run(works).into_iter().collect::<Result<_, _>>()?;
+        Ok(spent.into_iter().max_by_key(Spent::total).unwrap_or_default())
     }
 
     fn read(&self, keys: &[KeysRequest]) -> Result<Answer, Error> {
@@ -174,10 +191,12 @@ impl Session {
         for (server, channel) in self.links.iter().enumerate() {
             let channel = lock(channel);
             let name = &channel.link.name;
-            let answer = Rows::decode(channel.answer.payload()).map_err(|source| Error::Wire {
+            let wrong = |source| Error::Wire {
                 server: name.clone(),
                 source,
-            })?;
+            };
+            let (_, payload) = Timing::decode(channel.answer.payload()).map_err(wrong)?;
+            let answer = Rows::decode(payload).map_err(wrong)?;
             if server == 0 {
                 (step, fence) = (answer.head.step, answer.head.fence);
             }
@@ -204,12 +223,14 @@ impl Session {
 }
 
 /// Says that all servers hold the push, and waits until it is applied.
-fn commit(channel: &mut Channel, origin: &Origin, deadline: Deadline) -> Result<(), Error> {
+fn commit(channel: &mut Channel, origin: &Origin, deadline: Deadline) -> Result<Spent, Error> {
     let Channel { link, frame, answer } = channel;
+    let mut spent = Spent::default();
     loop {
+        let exchange = Exchange::begin();
         origin.encode(&mut frame.begin());
         match link.ask(frame, Kind::Commit, answer, deadline)?.kind {
-            Kind::Waiting if deadline.left().is_some() => {}
+            Kind::Waiting if deadline.left().is_some() => spent += exchange.waited(),
             Kind::Waiting => {
                 return Err(Error::Waiting {
                     server: link.name.clone(),
@@ -217,12 +238,20 @@ fn commit(channel: &mut Channel, origin: &Origin, deadline: Deadline) -> Result<
                     waiting: String::from_utf8_lossy(answer.payload()).into_owned(),
                 });
             }
-            Kind::Rows => return Ok(()),
+            Kind::Rows => return Ok(spent + exchange.end(timing(answer, &link.name)?)),
             kind @ (Kind::Hello | Kind::Control | Kind::Step | Kind::Commit | Kind::Held | Kind::Refused) => {
-                return check(kind, Kind::Rows, &link.name);
+                check(kind, Kind::Rows, &link.name)?;
             }
         }
     }
+}
+
+fn timing(answer: &Frame, server: &str) -> Result<Timing, Error> {
+    let decoded = Timing::decode(answer.payload()).map_err(|source| Error::Wire {
+        server: server.to_owned(),
+        source,
+    })?;
+    Ok(decoded.0)
 }
 
 fn check(found: Kind, expected: Kind, server: &str) -> Result<(), Error> {

@@ -73,6 +73,11 @@ impl<'a> Reader<'a> {
         Ok(f32::from_le_bytes(self.array(what)?))
     }
 
+    /// All that has not been taken.
+    pub fn rest(self) -> &'a [u8] {
+        self.left
+    }
+
     pub fn is_empty(&self) -> bool {
         self.left.is_empty()
     }

@@ -15,10 +15,12 @@ pub mod hello;
 pub mod numbers;
 pub mod rows;
 pub mod step;
+mod timing;
 
 pub use bytes::{Reader, Writer};
 pub use error::Error;
 pub use frame::{Frame, HEADER_BYTES, Header, Kind, MAX_PAYLOAD};
+pub use timing::Timing;
 
 /// Raised with every change that an older peer would misread; peers of different versions part at hello.
 pub const PROTOCOL_VERSION: u32 = 1;

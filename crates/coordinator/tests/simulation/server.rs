@@ -169,7 +169,11 @@ impl Server {
                 self.frozen.clear();
                 self.begin(*epoch, order);
             }
-            Command::Evict { .. } | Command::Ping {} | Command::Stop { .. } | Command::Settle { .. } => {}
+            Command::Evict { .. }
+            | Command::Relieve {}
+            | Command::Ping {}
+            | Command::Stop { .. }
+            | Command::Settle { .. } => {}
         }
         Ok(Answer::Done {})
     }
