@@ -11,7 +11,7 @@ from clickmill import _core
 from clickmill.train.checkpoint import open_checkpoint
 from clickmill.train.journal import read_journal
 
-_CLOCKS = {"time", "samples_per_second", "seconds"}
+_CLOCKS = {"time", "samples_per_second", "seconds", "stages"}
 
 
 def fingerprint(folder: Path) -> dict[str, Any]:

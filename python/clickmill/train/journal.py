@@ -24,9 +24,9 @@ FILE_NAME = "journal.jsonl"
 class Journal:
     """Writes events; each is flushed to the kernel at once, so that kill -9 loses none."""
 
-    def __init__(self, folder: Path, *, keep_bytes: int = 0) -> None:
+    def __init__(self, folder: Path, *, keep_bytes: int = 0, name: str = FILE_NAME) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / FILE_NAME
+        self.path = folder / name
         # Unbuffered: what could not be written is told at once and not tried again when the file is closed.
         self._file: RawIOBase = self.path.open("ab", buffering=0)
         size = self._file.seek(0, os.SEEK_END)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ class Interval:
     learning_rate: float
     metrics: dict[str, float]
     samples_per_second: float
+    stages: dict[str, float] = field(default_factory=dict)
+    """Seconds by stage since the interval before."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class PassEnd:
     validation: dict[str, float]
     bad_lines: int
     table_rows: dict[str, int]
+    stages: dict[str, float] = field(default_factory=dict)
+    """Seconds by stage since the last interval."""
 
 
 @dataclass(frozen=True)

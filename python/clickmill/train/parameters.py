@@ -143,7 +143,8 @@ class LocalParameters:
             dense()
             return rows()
         tasks: list[Callable[[], list[Lookup] | None]] = [dense, rows]
-        return crew.run(tasks)[1]
+        with self._stopwatch.waiting():
+            return crew.run(tasks)[1]
 
     def _update_dense(self, update: Update, scale: float, beside: Callable[[], None]) -> None:
         rate = self._rates.dense * self._rates.factor(update)

@@ -1,4 +1,4 @@
-"""`clickmill report RUN`: one HTML page with the curves of a run, from its journal alone."""
+"""`clickmill report RUN`: one HTML page with the curves of a run and what bounds it, from its journals."""
 
 from __future__ import annotations
 
@@ -10,13 +10,23 @@ from typing import TYPE_CHECKING, Any
 from clickmill.errors import DataError
 from clickmill.metrics import BINARY_METRICS, REGRESSION_METRICS
 from clickmill.store import durable
+from clickmill.train.bound import Bound, find_bound
 from clickmill.train.chart import Line, chart
 from clickmill.train.journal import read_journal
+from clickmill.train.traces import read_trainers
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from clickmill.train.bound import Stages
+
 _PAGE = Template(files("clickmill.train").joinpath("report.html").read_text(encoding="utf-8"))
+
+
+def bound_of(run_folder: Path) -> Bound:
+    """What bounds a run: from the journals of its trainers, or from its own where it is one process."""
+    trainers = read_trainers(run_folder)
+    return find_bound(trainers or {"trainer": list(read_journal(run_folder))})
 
 
 def write_report(run_folder: Path, out: Path | None = None) -> Path:
@@ -31,7 +41,7 @@ def write_report(run_folder: Path, out: Path | None = None) -> Path:
         )
     target = out or run_folder / "report.html"
     name = "/".join(run_folder.resolve().parts[-2:])
-    durable.replace_file(target, render(events, name).encode())
+    durable.replace_file(target, render(events, name, bound_of(run_folder)).encode())
     charts = _charts(events)
     if charts:
         # The first curve is the one that people paste elsewhere.
@@ -39,7 +49,7 @@ def write_report(run_folder: Path, out: Path | None = None) -> Path:
     return target
 
 
-def render(events: list[dict[str, Any]], name: str) -> str:
+def render(events: list[dict[str, Any]], name: str, bound: Bound) -> str:
     """HTML text of the page."""
     start: dict[str, Any] = next((e for e in events if e["event"] == "run_start"), {})
     ends = [e for e in events if e["event"] == "pass_end"]
@@ -53,6 +63,7 @@ def render(events: list[dict[str, Any]], name: str) -> str:
         subtitle=escape(subtitle),
         cards="".join(_cards(events, ends)),
         charts="".join(f"<figure>{svg}</figure>" for svg in _charts(events)),
+        bound=_bound(bound),
         passes=_pass_table(ends),
         notes=("<h2>Notes</h2><ul>" + "".join(f"<li>{escape(n)}</li>" for n in notes) + "</ul>")
         if notes
@@ -158,6 +169,24 @@ def _pass_table(ends: list[dict[str, Any]]) -> str:
         rows.append(f"<tr><td>{end['pass_number']}</td><td>{end['seconds']:.1f}</td>{cells}</tr>")
     table = f"<table><tr><th>pass</th><th>seconds</th>{head}</tr>{''.join(rows)}</table>"
     return f'<div class="wide">{table}</div>'
+
+
+def _bound(bound: Bound) -> str:
+    """The sentence, and the shares of the run and of its trainers."""
+    if bound.run.bound is None:
+        return f"<p>{escape(bound.words())}</p>"
+    stages = list(bound.run.shares)
+    head = "".join(f"<th>{escape(stage)}</th>" for stage in stages)
+
+    def row(name: str, own: Stages) -> str:
+        cells = "".join(f"<td>{own.shares.get(stage, 0.0):.1%}</td>" for stage in stages)
+        return f"<tr><td>{escape(name)}</td><td>{escape(own.bound or '-')}</td>{cells}</tr>"
+
+    rows = [row("run", bound.run)]
+    if len(bound.trainers) > 1:
+        rows += [row(name, own) for name, own in bound.trainers.items()]
+    table = f"<table><tr><th></th><th>bound by</th>{head}</tr>{''.join(rows)}</table>"
+    return f'<p>{escape(bound.words())}</p><div class="wide">{table}</div>'
 
 
 def _cell(value: float | None) -> str:

@@ -222,7 +222,7 @@ class Run:
     def _make_trainer(self, plan: Plan, optimizer: _core.DenseOptimizer) -> Trainer:
         runner, state = self.runner, self.state
         learning_rate = self.config.hyper_parameters.optimizer.learning_rate
-        stopwatch = Stopwatch(is_running=self.config.debug)
+        stopwatch = Stopwatch(is_logged=self.config.debug)
         parameters = LocalParameters(
             tables=self.parts.tables,
             feeds=self.parts.feeds,
@@ -240,6 +240,7 @@ class Run:
                 stopwatch=stopwatch,
             ),
             metrics=state.metrics,
+            stopwatch=stopwatch,
         )
         return Trainer(
             plan=plan,

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from clickmill.train.compute import Computer
     from clickmill.train.crew import Crew
     from clickmill.train.parameters import Parameters
+    from clickmill.train.stopwatch import Stopwatch
 
 
 @dataclass(frozen=True)
@@ -55,10 +56,12 @@ class Stepper(Generic[Found]):
         parameters: Parameters[Found],
         computer: Computer,
         metrics: MetricSet,
+        stopwatch: Stopwatch,
     ) -> None:
         self._parameters = parameters
         self._computer = computer
         self._metrics = metrics
+        self._stopwatch = stopwatch
 
     def run(
         self,
@@ -93,7 +96,8 @@ class Stepper(Generic[Found]):
                 scores=[each.scores_B for each in computed],
                 loss=loss,
             )
-            following = ahead()
+            with self._stopwatch.waiting():
+                following = ahead()
             lookups = self._parameters.update(
                 crew, update, partial(self._count, update), None if following is None else following.found
             )

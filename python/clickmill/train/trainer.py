@@ -252,6 +252,7 @@ class Trainer:
             validation,
             bad_lines,
             rows,
+            self.stopwatch.take(),
         )
         self._tell(lambda o: o.pass_end(event))
         measured = validation or ({} if self.fences.has_validation else self.last_train)
@@ -261,7 +262,7 @@ class Trainer:
             "save",
             lambda: self.fences.save_pass(place, measured, has_stopped=should_stop, is_last=is_last),
         )
-        self.stopwatch.log(place.pass_number, place.batch)
+        self.stopwatch.log(event.stages, place.pass_number, place.batch)
         return should_stop
 
     def _observe(self, measured: dict[str, float]) -> bool:
@@ -293,9 +294,10 @@ class Trainer:
             learning_rate=self.learning_rate * self.schedule.factor(place.step - 1, place.pass_number),
             metrics=self.metrics.compute(),
             samples_per_second=(place.samples - samples) / max(now - then, 1e-9),
+            stages=self.stopwatch.take(),
         )
         self._tell(lambda o: o.interval(event))
-        self.stopwatch.log(place.pass_number, place.batch - 1)
+        self.stopwatch.log(event.stages, place.pass_number, place.batch - 1)
 
     def _tell(self, call: Callable[[Observer], None]) -> None:
         for observer in self.observers:

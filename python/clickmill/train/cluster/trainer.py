@@ -24,7 +24,9 @@ from clickmill.train.assembly import build_parts, check_label, plan_schema
 from clickmill.train.cluster.buffers import encode_buffers, load_buffers
 from clickmill.train.cluster.chronicle import Chronicle
 from clickmill.train.cluster.duties import Decider
+from clickmill.train.cluster.health import tell_health
 from clickmill.train.cluster.job import make_job
+from clickmill.train.cluster.meter import Meter
 from clickmill.train.cluster.publishing import Publisher
 from clickmill.train.cluster.scoring import Scorer
 from clickmill.train.cluster.stream import Stream
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from clickmill._core import Batch
     from clickmill.config import Config, PhaseConfig, RunnerConfig
     from clickmill.data.source import BatchSource
+    from clickmill.monitoring import Monitoring
     from clickmill.train.observer import Observer
 
     Message = dict[str, Any]
@@ -69,6 +72,7 @@ class ClusterTrainer:
         name: str,
         token: str | None,
         observers: Sequence[Observer] = (),
+        monitoring: Monitoring | None = None,
     ) -> None:
         self._config = config
         self._runner = runner
@@ -77,6 +81,7 @@ class ClusterTrainer:
         self._name = name
         self._wire = wire_settings("trainer", name, token=token, runner=runner)
         self._observers = tuple(observers)
+        self._monitoring = monitoring
         self._held: dict[int, Stream] = {}
         self._bytes_done = 0
         """Of units that this trainer has finished."""
@@ -118,8 +123,21 @@ class ClusterTrainer:
                     # Declared dead, or a server is gone: what is under way is void.
                     logger.warning("trainer.rejoins reason=%s", error)
                 finally:
+                    self._set_ready(is_ready=False)
+                    self._meter.end()
                     membership.leave()
                     self._drop_streams()
+
+    def _set_ready(self, *, is_ready: bool) -> None:
+        if self._monitoring is not None:
+            self._monitoring.set_ready(is_ready, "it is no member of the cluster")
+
+    def _statistics(self) -> Message:
+        """For a heartbeat, and for those who scrape this process."""
+        statistics = self._meter.statistics()
+        if self._monitoring is not None:
+            tell_health(self._monitoring, self._meter, statistics)
+        return statistics
 
     def _start(self, membership: Membership) -> RunStart:
         return RunStart(
@@ -166,7 +184,9 @@ class ClusterTrainer:
         )
         self._units = [Unit.from_json(unit) for unit in self._job["units"]]
         self._schedule = make_schedule(runner.learning_rate_schedule)
-        self._stopwatch = Stopwatch(is_running=config.debug)
+        self._stopwatch = Stopwatch(is_logged=config.debug)
+        self._meter = Meter(self._stopwatch, run_folder(runner))
+        self._meter.queue = lambda: sum(stream.current is not None for stream in list(self._held.values()))
         rates = Rates(config.hyper_parameters.optimizer.learning_rate, self._schedule, runner.clip_norm)
         computer = Computer(
             feeds=self._parts.feeds,
@@ -220,7 +240,11 @@ class ClusterTrainer:
                 continue
             match answer["kind"]:
                 case "welcome":
-                    return Membership(self._wire, self._address, answer)
+                    membership = Membership(self._wire, self._address, answer)
+                    membership.statistics = self._statistics
+                    self._set_ready(is_ready=True)
+                    self._meter.begin(membership.incarnation, self._name, membership.number)
+                    return membership
                 case "end":
                     self._end = answer["summary"]
                     return None
@@ -241,13 +265,15 @@ class ClusterTrainer:
     def _work(self, crew: Crew, membership: Membership) -> None:
         """Leases of one epoch, until the run is over or the epoch is."""
         session = self._session(membership)
+        self._meter.change_session(lambda: session.traffic()[:2])
         worker = Worker(
             self._tools, session, membership, self._after_step, lambda: encode_buffers(self._replicas)
         )
         scorer = Scorer(self._tools, session, self._runner.precision)
         while True:
             try:
-                answer = membership.lease(list(self._held))
+                with self._stopwatch.measure("wait"):
+                    answer = membership.lease(list(self._held))
                 match answer["kind"]:
                     case "train":
                         self._take_schedule(answer)
@@ -256,9 +282,13 @@ class ClusterTrainer:
                         self._take_schedule(answer)
                         self._train(crew, worker, answer["lanes"], answer["pass"])
                     case "validate":
-                        self._validate(crew, scorer, answer)
+                        with self._stopwatch.measure("validate"):
+                            self._validate(crew, scorer, answer)
+                            # They are part of the validation.
+                            session.take_seconds()
                     case "duty":
-                        self._do(membership, answer)
+                        with self._stopwatch.measure("save"):
+                            self._do(membership, answer)
                     case "end":
                         self._end = answer["summary"]
                         return
@@ -269,7 +299,8 @@ class ClusterTrainer:
             except EpochError:
                 # A server says so; the coordinator says where to go on, or that this trainer is dead.
                 self._drop_streams()
-                membership.find_place()
+                with self._stopwatch.measure("wait"):
+                    membership.find_place()
 
     def _session(self, membership: Membership) -> _core.Session:
         place = membership.place
@@ -347,6 +378,9 @@ class ClusterTrainer:
         return sum(self._units[unit].num_bytes for unit in self._job["passes"][pass_number]["train"])
 
     def _after_step(self, batch: Batch, loss: float, step: int) -> None:
+        self._meter.advance(batch.num_rows)
+        if self._meter.batches % self._runner.print_interval == 0:
+            self._meter.interval()
         done = self._bytes_done + sum(stream.source.progress()[0] for stream in self._held.values())
         self._chronicle.after_step(batch, loss, step, done)
 

@@ -10,6 +10,7 @@ its own updates are never stale.
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -89,7 +90,8 @@ class Worker:
         while not any(stream.is_ended for stream in streams):
             ahead = crew.ahead(lambda: [self._take(stream) for stream in streams])
             updates = [self._compute(crew, stream, pass_number) for stream in streams]
-            following = ahead()
+            with self._tools.stopwatch.waiting():
+                following = ahead()
             self._exchange(streams, updates, following)
 
     def _begin(self, streams: Sequence[Stream]) -> None:
@@ -203,8 +205,13 @@ class Worker:
         wants_dense = not pushes or self._pushes % tools.reads_between == 0
         arrays = tools.replicas.arrays if wants_dense else None
         tickets = [ticket for _, ticket in taken]
-        with tools.stopwatch.measure("wire"):
+        # A step that fails has waited for whoever made it fail.
+        with tools.stopwatch.measure("wait"):
+            started = time.perf_counter()
             self._step, self._fence, lookups = self._session.step(pushes, tickets, True, arrays)
+            push, pull, wait = self._session.take_seconds()
+            pull = max(pull, time.perf_counter() - started - push - wait)
+            tools.stopwatch.add({"push": push, "pull": pull, "wait": wait})
         for stream, (batch, ticket), rows in zip(streams, taken, lookups, strict=True):
             stream.current = Pulled(batch, rows)
             stream.ticket = ticket

@@ -1,0 +1,38 @@
+"""Metrics of a process, for whoever scrapes them: numbers are told as they are, however they came about."""
+
+from __future__ import annotations
+
+from clickmill import _core
+
+
+class Monitoring:
+    """`/metrics`, `/healthz` and `/readyz` of this process, until it is closed."""
+
+    def __init__(self, address: str, *, token: str | None, is_insecure: bool) -> None:
+        """Port 0 takes a free one; an address beyond this machine needs a token."""
+        self._monitor = _core.Monitor(address, token, is_insecure)
+        self._totals: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return self._monitor.address
+
+    def set_ready(self, is_ready: bool, reason: str = "not ready") -> None:
+        """Say whether the process can be used."""
+        self._monitor.set_ready(is_ready, reason)
+
+    def gauge(self, name: str, words: str, value: float, **labels: str) -> None:
+        """A number that may rise and fall is `value` now."""
+        self._monitor.gauge(name, words, labels or None).set(value)
+
+    def total(self, name: str, words: str, value: float, **labels: str) -> None:
+        """A count since the start of the process has risen to `value`."""
+        key = (name, tuple(sorted(labels.items())))
+        before = self._totals.get(key, 0.0)
+        self._monitor.counter(name, words, labels or None).add(value - before)
+        self._totals[key] = max(value, before)
+
+    def close(self) -> None:
+        """Stop answering."""
+        self._monitor.close()

@@ -1,0 +1,97 @@
+"""Whose time counts: that of the thread that trains, and of those that it waits for."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from clickmill.train import stopwatch as module
+from clickmill.train.bound import Bound, Stages, find_bound
+from clickmill.train.stopwatch import Stopwatch
+
+
+class Clock:
+    """Time passes when a test says so."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def perf_counter(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+def beside(work) -> None:
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+
+
+def test_what_is_done_beside_counts_only_as_far_as_it_was_waited_for(clock):
+    watch = Stopwatch()
+
+    def read() -> None:
+        with watch.measure("read"):
+            clock.now += 3.0
+        with watch.measure("locate"):
+            clock.now += 1.0
+
+    with watch.measure("compute"):
+        beside(read)
+    with watch.waiting():
+        clock.now += 2.0
+    assert watch.take() == pytest.approx({"compute": 4.0, "read": 1.5, "locate": 0.5, "other": 0.0})
+
+
+def test_a_stage_inside_of_another_counts_once(clock):
+    watch = Stopwatch()
+    with watch.measure("push"):
+        clock.now += 1.0
+        with watch.measure("wait"):
+            clock.now += 5.0
+        clock.now += 2.0
+        watch.add({"pull": 2.0})
+    clock.now += 4.0
+    assert watch.take() == pytest.approx({"wait": 5.0, "pull": 2.0, "push": 1.0, "other": 4.0})
+
+
+def test_taking_starts_again_and_totals_do_not(clock):
+    watch = Stopwatch()
+    for seconds in (1.0, 2.0):
+        with watch.measure("read"):
+            clock.now += seconds
+        assert watch.take()["read"] == pytest.approx(seconds)
+    assert watch.totals()["read"] == pytest.approx(3.0)
+
+
+def bound(**trainers: dict[str, float]) -> Bound:
+    return find_bound({name: [{"event": "interval", "stages": own}] for name, own in trainers.items()})
+
+
+def test_the_stage_with_most_of_the_time_bounds_a_run():
+    found = bound(a={"read": 1.0, "update_rows": 2.0, "update_dense": 2.0, "compute": 3.0, "validate": 90.0})
+    assert found.run.bound == "push"
+    assert found.run.shares["push"] == pytest.approx(0.04 / 0.98)
+    assert found.to_json()["trainers"]["a"]["bound"] == "push"
+
+
+def test_who_is_waited_for_is_named_with_what_it_does():
+    found = bound(
+        fast={"compute": 1.0, "wait": 8.0},
+        slow={"compute": 1.0, "read": 6.0, "wait": 0.5},
+        third={"wait": 5.0},
+    )
+    assert (found.run.bound, found.awaited) == ("wait", "slow")
+    assert found.words().endswith("The others wait for slow, whose time goes to read.")
+
+
+def test_nothing_is_named_where_nothing_was_measured():
+    assert Stages().bound is None
+    assert find_bound({"a": [{"event": "note"}]}).words() == "Nobody has measured where the time went."
