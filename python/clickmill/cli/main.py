@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 import clickmill
-from clickmill.cli import configs, data, doctor, models, roles, runs, schemas, ssh_cluster
+from clickmill.cli import cluster, configs, data, doctor, models, roles, runs, schemas, ssh_cluster
 from clickmill.cli.exits import (
     FAILURE,
     INTERRUPTED,
@@ -145,6 +145,8 @@ roles.register(app)
 app.command("ssh-cluster", context_settings=ssh_cluster.SETTINGS)(ssh_cluster.ssh_cluster)
 app.command("doctor")(doctor.doctor)
 app.command("models")(models.models)
+app.add_typer(cluster.ps_app, name="ps")
+app.add_typer(cluster.cluster_app, name="cluster")
 app.add_typer(data.app, name="data")
 app.add_typer(configs.app, name="config")
 app.add_typer(schemas.app, name="schema")

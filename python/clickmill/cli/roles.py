@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as json_module
+import logging
 import sys
 from importlib import import_module
 from pathlib import Path
@@ -17,8 +18,17 @@ from clickmill.cli.progress import training_observers
 from clickmill.cli.runs import print_summary
 from clickmill.errors import ClickmillError, ConfigError
 
+logger = logging.getLogger("clickmill.train")
+
 TokenFile = Annotated[
     str, typer.Option("--token-file", metavar="FILE", help="File with the secret of the cluster.")
+]
+
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(
+        "--metrics-port", help="Port for /metrics, /healthz and /readyz; 0 takes a free one, absent: none."
+    ),
 ]
 
 
@@ -70,6 +80,7 @@ def pserver(
     tls_server_name: Annotated[
         str, typer.Option("--tls-server-name", help="Name that certificates of servers are made out to.")
     ] = "clickmill",
+    metrics_port: MetricsPort = None,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Listen beyond this machine without a token.")
     ] = False,
@@ -84,16 +95,6 @@ def pserver(
     """
     ps = import_module("clickmill.ps.pserver")
     wire = import_module("clickmill.ps.wire")
-    tls = None
-    if tls_certificate or tls_key or tls_authority:
-        if not (tls_certificate and tls_key and tls_authority):
-            raise ConfigError("TLS needs all of --tls-certificate, --tls-key and --tls-authority")
-        tls = {
-            "certificate": tls_certificate,
-            "key": tls_key,
-            "authority": tls_authority,
-            "server_name": tls_server_name,
-        }
     options = ps.PserverOptions(
         host=host,
         port=port,
@@ -103,15 +104,18 @@ def pserver(
         coordinator=coordinator or None,
         snapshots=snapshots,
         token=wire.read_token(token_file),
-        tls=tls,
+        tls=tls_files(tls_certificate, tls_key, tls_authority, tls_server_name),
         is_insecure=insecure,
         memory_budget=parse_size(memory_budget),
         dead_after_s=dead_after,
         wait_for_members_s=wait_for_members,
+        metrics_port=metrics_port,
     )
 
-    def listening(address: str) -> None:
+    def listening(address: str, metrics: str | None) -> None:
         line = {"role": "pserver", "index": 0 if options.coordinator is None else index, "address": address}
+        if metrics is not None:
+            line["metrics"] = metrics
         sys.stdout.write(json_module.dumps(line) + "\n")
         sys.stdout.flush()
 
@@ -128,6 +132,10 @@ def trainer(
     overrides: Overrides = None,
     name: Annotated[str, typer.Option("--name", help="What logs call it.")] = "trainer",
     token_file: TokenFile = "",
+    metrics_host: Annotated[
+        str, typer.Option("--metrics-host", help="Address to answer on there.")
+    ] = "127.0.0.1",
+    metrics_port: MetricsPort = None,
     insecure: Annotated[
         bool, typer.Option("--insecure", help="Speak to servers of other machines without a token.")
     ] = False,
@@ -154,6 +162,12 @@ def trainer(
             hint="give --token-file, or say that it is meant with --insecure",
         )
     cluster = import_module("clickmill.train.cluster.trainer")
+    monitoring = None
+    if metrics_port is not None:
+        monitoring = import_module("clickmill.monitoring").Monitoring(
+            f"{metrics_host}:{metrics_port}", token=token, is_insecure=insecure
+        )
+        logger.info("trainer.monitored address=%s", monitoring.address)
     summary = cluster.ClusterTrainer(
         config,
         runner,
@@ -162,6 +176,7 @@ def trainer(
         name=name,
         token=token,
         observers=training_observers(is_shown=not json),
+        monitoring=monitoring,
     ).run()
     if summary["exit_code"] != 0:
         raise ClickmillError(summary["words"])
@@ -169,6 +184,15 @@ def trainer(
         print_json(summary)
     else:
         print_summary(summary)
+
+
+def tls_files(certificate: str, key: str, authority: str, server_name: str) -> dict[str, str] | None:
+    """Encryption as three options say it; None where they say nothing."""
+    if not (certificate or key or authority):
+        return None
+    if not (certificate and key and authority):
+        raise ConfigError("TLS needs all of --tls-certificate, --tls-key and --tls-authority")
+    return {"certificate": certificate, "key": key, "authority": authority, "server_name": server_name}
 
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}

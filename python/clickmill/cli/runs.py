@@ -19,7 +19,7 @@ from clickmill.cli.options import (
     Overrides,
     talk_arguments,
 )
-from clickmill.cli.output import print_json, print_table, print_text
+from clickmill.cli.output import print_json, print_table, print_text, talk
 from clickmill.cli.progress import cluster_display, training_observers
 from clickmill.errors import ConfigError
 
@@ -160,6 +160,9 @@ def report(
 ) -> None:
     """Write an HTML page with the curves of a run, and the first curve as an SVG picture beside it.
 
+    It also names the stage that bounds the run (read, dedup, pull, compute, push or wait), with the share of
+    the time that goes to each.
+
     \b
     Example:
       clickmill report runs/train
@@ -169,10 +172,13 @@ def report(
         raise ConfigError(
             f"there is no folder `{run}`", hint="give the folder of a run, for example `runs/train`"
         )
-    page = import_module("clickmill.train.report").write_report(run, output)
+    reports = import_module("clickmill.train.report")
+    page = reports.write_report(run, output)
+    bound = reports.bound_of(run)
     if json:
-        print_json({"report": str(page)})
+        print_json({"report": str(page), **bound.to_json()})
     else:
+        talk(bound.words())
         print_text(str(page))
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from clickmill import _core
 from clickmill.errors import ClickmillError
+from clickmill.monitoring import Monitoring
+from clickmill.ps.health import tell_health
 from clickmill.ps.wire import wire_settings
 
 if TYPE_CHECKING:
@@ -38,25 +40,42 @@ class PserverOptions:
     memory_budget: int | None
     dead_after_s: float
     wait_for_members_s: float
+    metrics_port: int | None = None
+    """None: nobody scrapes it; 0: any port."""
 
 
-def serve(options: PserverOptions, listening: Callable[[str], None]) -> str:
+def serve(options: PserverOptions, listening: Callable[[str, str | None], None]) -> str:
     """Serve until the run is over; the coordinator's last words. ClickmillError where it ended badly."""
-    server = _core.Pserver(json.dumps(_settings(options)))
-    listening(server.address)
+    monitoring = None
+    if options.metrics_port is not None:
+        monitoring = Monitoring(
+            f"{options.host}:{options.metrics_port}", token=options.token, is_insecure=options.is_insecure
+        )
     try:
-        while True:
-            outcome = server.wait(_LOOK_S)
-            for text in server.happenings():
-                _tell(json.loads(text))
-            if outcome is not None:
-                break
+        server = _core.Pserver(json.dumps(_settings(options)))
+        try:
+            listening(server.address, None if monitoring is None else monitoring.address)
+            outcome = _serve(server, monitoring)
+        finally:
+            server.stop()
     finally:
-        server.stop()
+        if monitoring is not None:
+            monitoring.close()
     exit_code, words = outcome
     if exit_code != 0:
         raise ClickmillError(words)
     return words
+
+
+def _serve(server: _core.Pserver, monitoring: Monitoring | None) -> tuple[int, str]:
+    while True:
+        outcome = server.wait(_LOOK_S)
+        for text in server.happenings():
+            _tell(json.loads(text))
+        if monitoring is not None:
+            tell_health(monitoring, json.loads(server.health()))
+        if outcome is not None:
+            return outcome
 
 
 def _settings(options: PserverOptions) -> dict[str, Any]:
@@ -83,5 +102,7 @@ def _settings(options: PserverOptions) -> dict[str, Any]:
 def _tell(event: dict[str, Any]) -> None:
     kind = event.pop("kind")
     words = " ".join(f"{key}={value}" for key, value in event.items())
+    is_memory = kind.startswith("memory_")
     is_bad = kind.endswith(("_lost", "_failed", "_gone")) and event.get("reason") != "it has left"
-    logger.log(logging.WARNING if is_bad else logging.INFO, "coordinator.%s %s", kind, words)
+    level = logging.WARNING if is_bad or is_memory else logging.INFO
+    logger.log(level, "%s.%s %s", "pserver" if is_memory else "coordinator", kind, words)

@@ -26,7 +26,8 @@ LEAVES = {path: command for path, command in TREE.items() if not hasattr(command
 
 def test_the_tree_has_the_commands_that_the_docs_name() -> None:
     assert {" ".join(path) for path in LEAVES} == {
-        "train", "evaluate", "infer", "report", "pserver", "ssh-cluster", "trainer", "doctor", "models",
+        "train", "evaluate", "infer", "report", "pserver", "trainer", "ssh-cluster", "doctor", "models",
+        "ps status", "cluster scale", "cluster snapshot", "cluster stop",
         "data synth", "data describe", "data split", "config check", "config show", "schema show",
     }  # fmt: skip
 
