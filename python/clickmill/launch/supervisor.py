@@ -85,10 +85,10 @@ class Supervisor:
         """Wait until all have ended well; the summary of the first trainer that printed one."""
         trainers = [each for each in self._members if each.kind == "trainer"]
         servers = [each for each in self._members if each.kind == "server"]
-        await _all_done(trainers)
         if not trainers:
             await _all_done(servers)
         else:
+            await self._trainers_end(trainers, servers)
             await self._servers_end(servers)
         return next((summary for each in trainers if (summary := each.summary()) is not None), None)
 
@@ -177,6 +177,29 @@ class Supervisor:
         else:
             member.is_done.set()
         return True
+
+    async def _trainers_end(self, trainers: list[Member], servers: list[Member]) -> None:
+        """Wait for the trainers.
+
+        One that was still starting when the others had done all there was to do finds no server any more:
+        when the servers have ended well, the run is over for it too.
+        """
+        ended = asyncio.ensure_future(_all_done(trainers))
+        served = asyncio.ensure_future(_all_done(servers)) if servers else None
+        waits = [ended] if served is None else [ended, served]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            if not ended.done():
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(asyncio.shield(ended), self._policy.end_deadline_s)
+            if not ended.done():
+                late = [each for each in trainers if not each.is_done.is_set()]
+                self._screen.note(f"{', '.join(each.name for each in late)} came too late; ended")
+                self._ending.set()
+                await self._end(late)
+        finally:
+            for wait in waits:
+                wait.cancel()
 
     async def _servers_end(self, servers: list[Member]) -> None:
         """They end by themselves when the run is over; one that does not is ended, and told of."""

@@ -94,7 +94,8 @@ def _settings(options: PserverOptions) -> dict[str, Any]:
         # A process that is started again at once should find its place waiting for it.
         "closed_after_s": min(2.0, options.dead_after_s),
         "wait_for_members_s": options.wait_for_members_s,
-        "gather_s": 10.0,
+        # Processes that are started together do not come together, least of all on a busy machine.
+        "gather_s": 60.0,
         "wire": wire,
     }
 
