@@ -4,7 +4,7 @@ from numpy.typing import NDArray
 from os import PathLike
 from typing import Any, SupportsFloat, SupportsIndex, final
 
-__all__ = ["Batch", "BinaryMetrics", "ColumnBatcher", "ControlLink", "Counter", "DenseOptimizer", "ExactAuc", "Gauge", "GroupAuc", "GroupLayout", "Histogram", "Located", "Lookup", "Monitor", "Pserver", "Push", "Reader", "RecordBatcher", "RegressionMetrics", "Schema", "Session", "Table", "Ticket", "build_info", "describe", "exchange_names", "fit_schema", "keep_freed_memory", "synth"]
+__all__ = ["Batch", "BinaryMetrics", "ColumnBatcher", "ControlLink", "Counter", "DenseOptimizer", "ExactAuc", "Gauge", "GroupAuc", "GroupLayout", "Histogram", "Located", "Lookup", "Monitor", "Pserver", "Push", "Reader", "RecordBatcher", "RegressionMetrics", "Schema", "Session", "Table", "Ticket", "build_info", "describe", "exchange_names", "fit_schema", "join_saves", "keep_freed_memory", "split_signs", "synth", "unite_signs"]
 
 @final
 class Batch:
@@ -15,6 +15,11 @@ class Batch:
     def dense(self, /) -> NDArray[float32]:
         """
         `[B, F]`: dense slots side by side, in slot order.
+        """
+    @staticmethod
+    def empty(schema: Schema) -> Batch:
+        """
+        A batch without samples, for who has none while others have.
         """
     @property
     def group_keys(self, /) -> NDArray[uint64] | None:
@@ -285,7 +290,7 @@ class Histogram:
 @final
 class Located:
     """
-    The rows of a group of a batch, found but not read; `Table.fill` reads them, once.
+    Rows of a group of a batch, or of plain signs, found but not read; `Table.fill` reads them, once.
     """
 
 @final
@@ -293,12 +298,26 @@ class Lookup:
     """
     The rows of one batch, pulled from a table.
     """
+    def add_counts(self, /, shows: NDArray[float32], clicks: NDArray[float32]) -> None:
+        """
+        Adds shows and clicks [U] that were counted elsewhere.
+        """
     def add_gradients(self, /, gradients: NDArray[float32]) -> None:
         """
         Adds gradients [U,D] of the rows themselves.
         """
+    def counts(self, /) -> tuple[NDArray[float32], NDArray[float32]]:
+        """
+        Shows and clicks [U] counted so far; empty arrays where nothing has been.
+        """
     @property
     def dim(self, /) -> int: ...
+    @staticmethod
+    def from_values(batch: Batch, group: SupportsIndex, values: NDArray[float32]) -> Lookup:
+        """
+        A lookup of a group of `batch` with rows that were read elsewhere: `values` [U,D] in the order of its
+        signs. It pools and gathers gradients; no table applies it.
+        """
     def gradient_square_sum(self, /) -> float:
         """
         Sum of the squared gradients gathered so far.
@@ -617,11 +636,12 @@ class Table:
         Whether rows keep counts of shows and clicks.
         """
     @staticmethod
-    def load(paths: SupportsGetItem[int, str | PathLike[str]], config_json: str | None = None) -> Table:
+    def load(paths: SupportsGetItem[int, str | PathLike[str]], config_json: str | None = None, share: tuple[SupportsIndex, SupportsIndex] | None = None) -> Table:
         """
         Reads a full save and the increments that follow it, in order.
 
-        `config_json` replaces the stored configuration; what shapes a row must stay.
+        `config_json` replaces the stored configuration; what shapes a row must stay. `share`, an index and a
+        count, takes only the rows that `split_signs` gives to that index.
         """
     @staticmethod
     def load_parts(chains: SupportsGetItem[int, SupportsGetItem[int, str | PathLike[str]]], config_json: str | None = None) -> Table:
@@ -629,11 +649,15 @@ class Table:
         Puts a table together from the parts that servers have saved; each chain is what `load` takes.
         """
     @staticmethod
-    def load_weights(paths: SupportsGetItem[int, str | PathLike[str]], config_json: str, learning_rate: SupportsFloat | SupportsIndex) -> Table:
+    def load_weights(paths: SupportsGetItem[int, str | PathLike[str]], config_json: str, learning_rate: SupportsFloat | SupportsIndex, share: tuple[SupportsIndex, SupportsIndex] | None = None) -> Table:
         """
         A table of `config_json` with the weights of a save; its optimizer starts anew and may be another.
 
-        `learning_rate` is the one that training starts with.
+        `learning_rate` is the one that training starts with; `share` is as for `load`.
+        """
+    def locate(self, /, signs: NDArray[uint64]) -> Located:
+        """
+        Finds the rows of unique `signs` [U] for training, and makes those that are admitted, without reading.
         """
     def locate_batch(self, /, batch: Batch, group: SupportsIndex) -> Located:
         """
@@ -704,6 +728,11 @@ def fit_schema(schema: Schema, config_json: str) -> Schema:
     The schema with mean and std of every slot that standardises without them, from one pass over the data.
     """
 
+def join_saves(parts: SupportsGetItem[int, str | PathLike[str]], out: str | PathLike[str]) -> str:
+    """
+    Writes to `out`, atomically, one full save of the rows of `parts`, the saves of the shares of a table.
+    """
+
 def keep_freed_memory() -> bool:
     """
     Keep freed activations in the process instead of mapping them anew each step.
@@ -712,10 +741,20 @@ def keep_freed_memory() -> bool:
     then spends a good part of its time in page faults. Returns whether the settings were taken.
     """
 
+def split_signs(signs: NDArray[uint64], count: SupportsIndex) -> tuple[NDArray[uint32], NDArray[uint32]]:
+    """
+    Positions [U] of `signs` by owner, in the order that they had, and how many each of `count` owners has.
+    """
+
 def synth(config_json: str, progress: Any | None = None) -> str:
     """
     Write a made-up Criteo-like log with a known best AUC; returns the report as JSON.
 
     `progress(rows_done, rows_total)` is called after each block of rows; what it raises stops the work,
     leaves no file behind and is raised here.
+    """
+
+def unite_signs(signs: NDArray[uint64]) -> tuple[NDArray[uint64], NDArray[uint32]]:
+    """
+    The distinct signs of `signs` in order of first occurrence, and for each sign its position among them.
     """

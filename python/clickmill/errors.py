@@ -4,9 +4,11 @@ ClickmillError
   ConfigError(ValueError)   a configuration or schema that means nothing: place, value, what is allowed
   DataError                 samples that cannot be read: file, line, column, reason
     AbsentSlotError         a slot that has not occurred in a whole pass: slot, column, what did occur
+    NoSamplesError          files or a reader in which there is no sample at all
   FormatError               a file of ours that is damaged or of another version: file, place, found
   StateError(RuntimeError)  a call that does not fit the state of the object
   StorageError              a file or folder that cannot be written: which, why
+  MemberLostError           a member of a cluster is gone or silent: who waited, for what, how long
   DivergedError             training came to numbers that are not finite: pass, batch, loss
   WireError                 another process of the cluster cannot be reached or understood: which, why
     EpochError              the cluster has gone on without this process, which may join again
@@ -85,6 +87,10 @@ class AbsentSlotError(DataError):
     """A slot that has not occurred in any sample of a pass; raised behind its last batch."""
 
 
+class NoSamplesError(DataError):
+    """Files, or a reader, in which there is no sample at all."""
+
+
 class FormatError(ClickmillError):
     """A file of ours that is damaged or of another version."""
 
@@ -95,6 +101,10 @@ class StateError(ClickmillError, RuntimeError):
 
 class StorageError(ClickmillError):
     """A file or folder that cannot be written."""
+
+
+class MemberLostError(ClickmillError):
+    """A member of a cluster is gone, or has not answered in time."""
 
 
 class DivergedError(ClickmillError):

@@ -8,6 +8,7 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 
 use crate::arrays::{Array, Array1, Array2, Scalar};
+use crate::schema::Schema;
 
 /// Samples in columnar form; every array is a view of the batch, not a copy.
 #[pyclass(frozen, module = "clickmill._core")]
@@ -53,6 +54,12 @@ fn matrix<'py>(owner: &Bound<'py, Batch>, values: &[f32], width: usize) -> Array
 
 #[pymethods]
 impl Batch {
+    /// A batch without samples, for who has none while others have.
+    #[staticmethod]
+    fn empty(schema: &Schema) -> Self {
+        Self::new(clickmill_samples::Batch::empty(&schema.inner))
+    }
+
     #[getter]
     fn num_rows(&self) -> usize {
         self.inner.num_rows

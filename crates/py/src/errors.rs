@@ -11,6 +11,7 @@ use pyo3::types::PyType;
 static CONFIG_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static DATA_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static ABSENT_SLOT_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static NO_SAMPLES_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static FORMAT_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static DIVERGED_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static EPOCH_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -115,13 +116,13 @@ pub(crate) fn samples(py: Python<'_>, error: &clickmill_samples::Error) -> PyErr
         Error::Config { .. } | Error::Position { .. } => {
             raise(py, &CONFIG_ERROR, "ConfigError", error.to_string())
         }
+        Error::NoSamples { .. } => raise(py, &NO_SAMPLES_ERROR, "NoSamplesError", error.to_string()),
         Error::AbsentSlot { .. } => raise(py, &ABSENT_SLOT_ERROR, "AbsentSlotError", error.to_string()),
         Error::Slot { .. }
         | Error::Io { .. }
         | Error::Compressed { .. }
         | Error::Header { .. }
         | Error::BadLines { .. }
-        | Error::NoSamples { .. }
         | Error::Record { .. }
         | Error::Thread { .. } => raise(py, &DATA_ERROR, "DataError", error.to_string()),
     }

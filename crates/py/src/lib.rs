@@ -57,5 +57,5 @@ mod _core {
     #[pymodule_export]
     use crate::synth::synth;
     #[pymodule_export]
-    use crate::table::Table;
+    use crate::table::{Table, join_saves, split_signs, unite_signs};
 }

@@ -8,14 +8,15 @@
     reason = "arguments from Python arrive by value"
 )]
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
-use clickmill_table::Occurrences;
+use clickmill_table::{Buffers, Occurrences};
 use numpy::{PyArray1, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::arrays::{Array, Array2, Reads2, Reads3, Writes1, Writes3};
+use crate::arrays::{Array, Array1, Array2, Reads1, Reads2, Reads3, Writes1, Writes3};
+use crate::batch::Batch;
 use crate::errors;
 use crate::layout::GroupLayout;
 
@@ -27,10 +28,10 @@ pub(crate) struct Lookup {
     pub(crate) source: Option<Source>,
 }
 
-/// The rows of a group of a batch, found but not read; `Table.fill` reads them, once.
+/// Rows of a group of a batch, or of plain signs, found but not read; `Table.fill` reads them, once.
 #[pyclass(frozen, module = "clickmill._core")]
 pub(crate) struct Located {
-    pub(crate) inner: Mutex<Option<(clickmill_table::Located, Source)>>,
+    pub(crate) inner: Mutex<Option<(clickmill_table::Located, Option<Source>)>>,
 }
 
 /// A group of a batch, kept alive as long as its lookup.
@@ -88,8 +89,39 @@ impl Lookup {
     }
 }
 
+/// Memory of lookups that belong to no table.
+static BUFFERS: LazyLock<Buffers> = LazyLock::new(Buffers::default);
+
 #[pymethods]
 impl Lookup {
+    /// A lookup of a group of `batch` with rows that were read elsewhere: `values` [U,D] in the order of its
+    /// signs. It pools and gathers gradients; no table applies it.
+    #[staticmethod]
+    fn from_values(py: Python<'_>, batch: &Batch, group: usize, values: Reads2<'_, f32>) -> PyResult<Self> {
+        let num_unique = batch.group(group)?.unique.len();
+        let [num_rows, dim] = [values.shape()[0], values.shape()[1]];
+        if num_rows != num_unique {
+            return Err(PyValueError::new_err(format!(
+                "{num_rows} rows for {num_unique} signs"
+            )));
+        }
+        let values = values.as_slice()?;
+        let inner = py
+            .detach(|| {
+                let mut memory = BUFFERS.take_values(values.len());
+                memory.copy_from_slice(values);
+                clickmill_table::Lookup::from_values(dim, memory, &BUFFERS)
+            })
+            .map_err(|error| errors::table(py, &error))?;
+        Ok(Self {
+            inner,
+            source: Some(Source {
+                batch: Arc::clone(&batch.inner),
+                group,
+            }),
+        })
+    }
+
     /// U.
     #[getter]
     fn num_rows(&self) -> usize {
@@ -199,6 +231,25 @@ impl Lookup {
         self.with(py, |lookup, occurrences| {
             lookup.unsequence(occurrences, first_sample, position, num_samples, gradients)
         })
+    }
+
+    /// Shows and clicks [U] counted so far; empty arrays where nothing has been.
+    fn counts<'py>(&self, py: Python<'py>) -> PyResult<(Array1<'py, f32>, Array1<'py, f32>)> {
+        let (shows, clicks) = self
+            .inner
+            .with_counts(|shows, clicks| (shows.to_vec(), clicks.to_vec()))
+            .map_err(|error| errors::table(py, &error))?;
+        Ok((
+            Array(PyArray1::from_vec(py, shows)),
+            Array(PyArray1::from_vec(py, clicks)),
+        ))
+    }
+
+    /// Adds shows and clicks [U] that were counted elsewhere.
+    fn add_counts(&self, py: Python<'_>, shows: Reads1<'_, f32>, clicks: Reads1<'_, f32>) -> PyResult<()> {
+        let (shows, clicks) = (shows.as_slice()?, clicks.as_slice()?);
+        py.detach(|| self.inner.add_counts(shows, clicks))
+            .map_err(|error| errors::table(py, &error))
     }
 
     /// Counts shows and clicks of the batch for its rows, where the table keeps them; once a batch.

@@ -8,12 +8,12 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use clickmill_table::{Buffers, Rate, TableConfig};
+use clickmill_table::{Buffers, Rate, Share, TableConfig};
 use numpy::{PyArray1, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::arrays::{Array, Array2, Reads1, Reads2};
+use crate::arrays::{Array, Array1, Array2, Reads1, Reads2};
 use crate::batch::Batch;
 use crate::errors;
 use crate::lookup::{Located, Lookup, Source};
@@ -142,7 +142,18 @@ impl Table {
             group,
         };
         Ok(Located {
-            inner: Mutex::new(Some((located, source))),
+            inner: Mutex::new(Some((located, Some(source)))),
+        })
+    }
+
+    /// Finds the rows of unique `signs` [U] for training, and makes those that are admitted, without reading.
+    fn locate(&self, py: Python<'_>, signs: Reads1<'_, u64>) -> PyResult<Located> {
+        let signs = signs.as_slice()?;
+        let located = self.with(py, |table| {
+            clickmill_table::Located::new(table, signs, &self.buffers)
+        })?;
+        Ok(Located {
+            inner: Mutex::new(Some((located, None))),
         })
     }
 
@@ -157,10 +168,7 @@ impl Table {
             return Err(PyValueError::new_err("these rows have been read before"));
         };
         let inner = self.with(py, |table| located.fill(table))?;
-        Ok(Lookup {
-            inner,
-            source: Some(source),
-        })
+        Ok(Lookup { inner, source })
     }
 
     /// Applies the gradients gathered in `lookup`, each multiplied by `scale`; once a lookup.
@@ -232,13 +240,24 @@ impl Table {
 
     /// Reads a full save and the increments that follow it, in order.
     ///
-    /// `config_json` replaces the stored configuration; what shapes a row must stay.
+    /// `config_json` replaces the stored configuration; what shapes a row must stay. `share`, an index and a
+    /// count, takes only the rows that `split_signs` gives to that index.
     #[staticmethod]
-    #[pyo3(signature = (paths, config_json = None))]
-    fn load(py: Python<'_>, paths: Vec<PathBuf>, config_json: Option<&str>) -> PyResult<Self> {
+    #[pyo3(signature = (paths, config_json = None, share = None))]
+    fn load(
+        py: Python<'_>,
+        paths: Vec<PathBuf>,
+        config_json: Option<&str>,
+        share: Option<(usize, usize)>,
+    ) -> PyResult<Self> {
         py.detach(|| {
             let config = config_json.map(TableConfig::from_json).transpose()?;
-            clickmill_table::Table::load(&paths, config)
+            match share_of(share)? {
+                Some(share) => {
+                    clickmill_table::Table::load_parts(&[paths], config.as_ref(), |sign| share.holds(sign))
+                }
+                None => clickmill_table::Table::load(&paths, config),
+            }
         })
         .map(Self::wrap)
         .map_err(|error| errors::table(py, &error))
@@ -258,17 +277,21 @@ impl Table {
 
     /// A table of `config_json` with the weights of a save; its optimizer starts anew and may be another.
     ///
-    /// `learning_rate` is the one that training starts with.
+    /// `learning_rate` is the one that training starts with; `share` is as for `load`.
     #[staticmethod]
+    #[pyo3(signature = (paths, config_json, learning_rate, share = None))]
     fn load_weights(
         py: Python<'_>,
         paths: Vec<PathBuf>,
         config_json: &str,
         learning_rate: f32,
+        share: Option<(usize, usize)>,
     ) -> PyResult<Self> {
         py.detach(|| {
             let config = TableConfig::from_json(config_json)?;
-            clickmill_table::Table::load_weights(&paths, config, learning_rate)
+            let share = share_of(share)?;
+            let keep = |sign| share.is_none_or(|share| share.holds(sign));
+            clickmill_table::Table::load_weights(&paths, config, learning_rate, keep)
         })
         .map(Self::wrap)
         .map_err(|error| errors::table(py, &error))
@@ -294,6 +317,53 @@ impl Table {
     fn forecast_bytes(&self, py: Python<'_>, rows: u64) -> u64 {
         py.detach(|| self.lock().forecast_bytes(rows))
     }
+}
+
+fn share_of(share: Option<(usize, usize)>) -> Result<Option<Share>, clickmill_table::Error> {
+    share.map(|(index, count)| Share::new(index, count)).transpose()
+}
+
+/// Positions [U] of `signs` by owner, in the order that they had, and how many each of `count` owners has.
+#[pyfunction]
+pub(crate) fn split_signs<'py>(
+    py: Python<'py>,
+    signs: Reads1<'_, u64>,
+    count: usize,
+) -> PyResult<(Array1<'py, u32>, Array1<'py, u32>)> {
+    let signs = signs.as_slice()?;
+    let (order, counts) = py
+        .detach(|| clickmill_table::split(signs, count))
+        .map_err(|error| errors::table(py, &error))?;
+    Ok((
+        Array(PyArray1::from_vec(py, order)),
+        Array(PyArray1::from_vec(py, counts)),
+    ))
+}
+
+/// The distinct signs of `signs` in order of first occurrence, and for each sign its position among them.
+#[pyfunction]
+pub(crate) fn unite_signs<'py>(
+    py: Python<'py>,
+    signs: Reads1<'_, u64>,
+) -> PyResult<(Array1<'py, u64>, Array1<'py, u32>)> {
+    let signs = signs.as_slice()?;
+    let (unique, inverse) = py.detach(|| {
+        let (mut unique, mut inverse) = (Vec::new(), Vec::new());
+        clickmill_samples::Dedup::new().push(signs, &mut unique, &mut inverse);
+        (unique, inverse)
+    });
+    Ok((
+        Array(PyArray1::from_vec(py, unique)),
+        Array(PyArray1::from_vec(py, inverse)),
+    ))
+}
+
+/// Writes to `out`, atomically, one full save of the rows of `parts`, the saves of the shares of a table.
+#[pyfunction]
+pub(crate) fn join_saves(py: Python<'_>, parts: Vec<PathBuf>, out: PathBuf) -> PyResult<String> {
+    py.detach(|| clickmill_table::join_saves(&parts, &out))
+        .map(|report| json(&report))
+        .map_err(|error| errors::table(py, &error))
 }
 
 fn json(report: &impl serde::Serialize) -> String {

@@ -2,8 +2,11 @@
 
 use std::ops::Range;
 
+use clickmill_types::Schema;
+
 use crate::batch::{Batch, SignGroup};
 use crate::dedup::Dedup;
+use crate::plan::shape_of;
 use crate::position::Position;
 use crate::rows::{Rows, Shape};
 
@@ -110,6 +113,13 @@ impl BatchBuilder {
             dedup.start();
         }
         batch
+    }
+}
+
+impl Batch {
+    /// A batch without samples, whose position means nothing.
+    pub fn empty(schema: &Schema) -> Self {
+        empty(&shape_of(schema), None)
     }
 }
 

@@ -269,7 +269,7 @@ impl Plan {
     }
 }
 
-fn shape_of(schema: &Schema) -> Shape {
+pub(crate) fn shape_of(schema: &Schema) -> Shape {
     let count = |is_kind: fn(&Slot) -> bool| schema.slots.iter().filter(|slot| is_kind(slot)).count();
     Shape {
         num_dense: schema.num_dense(),

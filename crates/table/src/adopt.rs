@@ -14,12 +14,14 @@ impl Table {
     /// Weights and, where both keep them, shows and clicks are taken over; optimizer state, steps and
     /// admission counts are those of a new table. So the optimizer may be another. `learning_rate` is the one
     /// that training will start with; FTRL keeps a weight only as part of a state that depends on it.
+    /// Rows of signs for which `keep` does not hold are left out.
     pub fn load_weights<P: AsRef<Path>>(
         paths: &[P],
         config: TableConfig,
         learning_rate: f32,
+        keep: impl Fn(u64) -> bool,
     ) -> Result<Self, Error> {
-        let origin = Self::load(paths, None)?;
+        let origin = Self::load_chain(paths, None, &keep)?;
         if config.spec != origin.config.spec {
             return Err(Error::config(
                 format!("table `{}`", config.spec.name),

@@ -2,9 +2,11 @@
 
 mod format;
 mod frozen;
+mod join;
 mod read;
 mod scanner;
 mod write;
 
 pub use frozen::FrozenSave;
+pub use join::join_saves;
 pub use write::SaveReport;

@@ -87,7 +87,7 @@ fn weights_stay_bit_for_bit_whatever_the_two_optimizers() {
     for before in optimizers() {
         let (table, paths) = origin(&folder, config(before));
         for after in optimizers() {
-            let adopted = Table::load_weights(&paths, config(after), 0.1).expect("rows that fit");
+            let adopted = Table::load_weights(&paths, config(after), 0.1, |_| true).expect("rows that fit");
             assert_eq!(weights(&adopted), weights(&table), "{before:?} to {after:?}");
             assert_eq!((adopted.step(), adopted.len()), (0, 4));
             assert_eq!(adopted.counters().rows_created, 0);
@@ -100,7 +100,8 @@ fn the_first_step_is_that_of_an_optimizer_that_has_seen_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     for optimizer in optimizers() {
         let (_, paths) = origin(&folder, config(optimizer));
-        let mut adopted = Table::load_weights(&paths, config(optimizer), 0.1).expect("rows that fit");
+        let mut adopted =
+            Table::load_weights(&paths, config(optimizer), 0.1, |_| true).expect("rows that fit");
         let start = weights(&adopted);
         step(&mut adopted, 1, &SIGNS, 0.5);
         // Its state, the same for every row and every weight, makes it the same step for all of them.
@@ -125,7 +126,7 @@ fn ftrl_holds_a_weight_that_another_optimizer_trained() {
     let folder = tempfile::tempdir().expect("a folder");
     let (table, paths) = origin(&folder, config(Optimizer::Sgd { weight_decay: 0.0 }));
     let ftrl = optimizers()[4];
-    let mut adopted = Table::load_weights(&paths, config(ftrl), 0.1).expect("rows that fit");
+    let mut adopted = Table::load_weights(&paths, config(ftrl), 0.1, |_| true).expect("rows that fit");
     step(&mut adopted, 1, &SIGNS, 0.0);
     for (after, before) in weights(&adopted).iter().zip(weights(&table)) {
         assert!((after - before).abs() < 1e-6, "{before} became {after}");
@@ -143,7 +144,7 @@ fn shows_are_kept_so_that_the_first_eviction_does_not_take_the_rows() {
         threshold: 2.0,
     });
     let (_, paths) = origin(&folder, config.clone());
-    let mut adopted = Table::load_weights(&paths, config, 0.1).expect("rows that fit");
+    let mut adopted = Table::load_weights(&paths, config, 0.1, |_| true).expect("rows that fit");
     adopted.begin_step(1).expect("a first step");
     adopted.evict().expect("memory");
     assert_eq!(adopted.len(), 2, "the rows of eight clicks stay, those of one go");
@@ -155,6 +156,6 @@ fn another_width_is_refused() {
     let (_, paths) = origin(&folder, config(Optimizer::default()));
     let mut wider = config(Optimizer::default());
     wider.spec.dim = 4;
-    let outcome = Table::load_weights(&paths, wider, 0.1);
+    let outcome = Table::load_weights(&paths, wider, 0.1, |_| true);
     assert!(matches!(outcome, Err(Error::Config { .. })));
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clickmill_table::config::{Admission, Eviction, Optimizer, ShowClick};
-use clickmill_table::{Error, Rate, Table, TableConfig};
+use clickmill_table::{Error, Rate, Share, Table, TableConfig, join_saves};
 use clickmill_types::schema::{Init, TableSpec};
 use proptest::prelude::*;
 
@@ -298,4 +298,53 @@ fn numbers_that_no_float_has_are_refused_since_they_could_not_be_written_again()
         let outcome = load(&with_header(&bytes, from, to));
         assert!(matches!(outcome, Err(Error::Format { .. })), "{to}");
     }
+}
+
+#[test]
+fn saves_of_shares_join_to_the_save_of_the_whole_and_part_again() {
+    const COUNT: usize = 3;
+    let folder = tempfile::tempdir().expect("a folder");
+    let signs: Vec<u64> = (0..3000).collect();
+    let trained = |signs: &[u64]| {
+        let mut table = Table::new(config(Optimizer::default())).expect("a table");
+        (1..4).for_each(|step| train(&mut table, step, signs));
+        table
+    };
+    let share = |index| Share::new(index, COUNT).expect("a share");
+    let mut paths = Vec::new();
+    for index in 0..COUNT {
+        let own: Vec<u64> = signs
+            .iter()
+            .copied()
+            .filter(|&sign| share(index).holds(sign))
+            .collect();
+        paths.push(folder.path().join(format!("{index}.rows")));
+        trained(&own).save(&paths[index], None).expect("a save");
+    }
+    let joined = folder.path().join("joined.rows");
+    let report = join_saves(&paths, &joined).expect("shares of one table");
+    let read = |table: &Table| {
+        let mut values = vec![0.0; signs.len() * 3];
+        table.peek(&signs, &mut values).expect("rows");
+        values
+    };
+    let (whole, table) = (trained(&signs), Table::load(&[&joined], None).expect("a table"));
+    assert_eq!((report.rows, table.len()), (whole.len(), whole.len()));
+    assert_eq!(read(&table), read(&whole));
+    for (index, path) in paths.iter().enumerate() {
+        let part = Table::load_parts(&[vec![joined.clone()]], None, |sign| share(index).holds(sign))
+            .expect("a share");
+        let own = Table::load(&[path], None).expect("a table");
+        assert_eq!((part.len(), read(&part)), (own.len(), read(&own)));
+    }
+
+    let mut later = trained(&signs[..9]);
+    later.begin_step(9).expect("steps ascend");
+    later.save(&paths[1], None).expect("a save");
+    let error = join_saves(&paths, &joined).expect_err("shares of different steps");
+    assert!(error.to_string().contains("in the same step"), "{error}");
+    assert_eq!(
+        Table::load(&[&joined], None).expect("the file before").len(),
+        whole.len()
+    );
 }

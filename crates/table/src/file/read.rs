@@ -316,14 +316,14 @@ fn compatible(config: TableConfig, stored: &TableConfig) -> Result<TableConfig, 
     Ok(config)
 }
 
-struct End {
+pub(super) struct End {
     rows: u64,
     tombstones: u64,
     digest: u128,
 }
 
 impl End {
-    fn new(payload: &[u8], path: &Path, start: u64) -> Result<Self, Error> {
+    pub(super) fn new(payload: &[u8], path: &Path, start: u64) -> Result<Self, Error> {
         let Ok(payload) = <&[u8; END_PAYLOAD]>::try_from(payload) else {
             let found = payload.len().to_string();
             return Err(damage(
@@ -341,7 +341,14 @@ impl End {
         })
     }
 
-    fn check(&self, rows: u64, tombstones: u64, digest: u128, path: &Path, start: u64) -> Result<(), Error> {
+    pub(super) fn check(
+        &self,
+        rows: u64,
+        tombstones: u64,
+        digest: u128,
+        path: &Path,
+        start: u64,
+    ) -> Result<(), Error> {
         if (self.rows, self.tombstones) != (rows, tombstones) {
             return Err(damage(
                 path,
@@ -362,7 +369,7 @@ impl End {
     }
 }
 
-fn open(path: &Path) -> Result<BufReader<File>, Error> {
+pub(super) fn open(path: &Path) -> Result<BufReader<File>, Error> {
     let file = File::open(path).map_err(|error| Error::io(path, error))?;
     Ok(BufReader::with_capacity(1 << 18, file))
 }
