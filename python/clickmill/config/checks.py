@@ -41,7 +41,7 @@ def run_problems(config: Config) -> list[Problem]:
                 "`cluster_train` makes this process one of a cluster; it must be the only runner of `mode`"
             )
             problems.append(config.problem(message, ("runner", index, "class")))
-        if runner.is_cluster and runner.fleet_mode != "collective":
+        if runner.is_cluster and not runner.is_collective:
             problems.extend(_not_on_servers(config, index, runner))
         if runner.class_name == "infer" and not runner.init_model_path:
             message = "`infer` needs `init_model_path`, a checkpoint"
@@ -135,8 +135,6 @@ def _clusters(document: Document) -> Iterator[Problem]:
         is_cluster = runner.get("class") in _CLUSTER
         is_gpu = runner.get("device") == "gpu"
         mode = runner.get("fleet_mode", "ps")
-        if mode == "collective" and not is_gpu and is_cluster:
-            yield _wrong(document, (*path, "fleet_mode"), "`collective` needs `device: gpu`; on cpu use `ps`")
         if mode != "collective" and is_gpu and is_cluster:
             yield _wrong(document, (*path, "device"), f"`gpu` needs `fleet_mode: collective`, not `{mode}`")
         if runner.get("class") == "infer" and (_more(runner, "worker_num") or _more(runner, "server_num")):

@@ -25,11 +25,12 @@ def reader_config(
     pass_number: int = 0,
     is_training: bool = True,
     has_binary_label: bool = False,
+    share: tuple[int, int] | None = None,
 ) -> dict[str, Any]:
     """Object for `_core.Reader`; `files` are paths, or dicts with `path`, `start` and `end` in bytes.
 
     What is not trained on is read in its order and to its last sample. `has_binary_label`: any other label
-    than 0 and 1 is a bad line.
+    than 0 and 1 is a bad line. `share`: index and count of the readers that share the files.
     """
     options = {} if dataset.format is None else dataset.format.model_dump(mode="json", exclude_none=True)
     return {
@@ -44,6 +45,7 @@ def reader_config(
         "keep_last": dataset.keep_last or not is_training,
         "require_slots": dataset.require_slots,
         "binary_label": has_binary_label,
+        "shard": None if share is None else {"index": share[0], "count": share[1], "by": "ranges"},
     }
 
 

@@ -156,3 +156,8 @@ class RunnerConfig(Section):
     def is_cluster(self) -> bool:
         """Whether the run has more than one process."""
         return self.class_name in {"local_cluster_train", "cluster_train"}
+
+    @property
+    def is_collective(self) -> bool:
+        """Whether it is a run of equal ranks, without servers."""
+        return self.is_cluster and self.fleet_mode == "collective"

@@ -102,6 +102,10 @@ class RecordSource:
         self._batcher.check_slots()
         return None
 
+    def absent_slots(self) -> list[str]:
+        """Slots whose keys have not occurred so far."""
+        return self._batcher.absent_slots()
+
     def progress(self) -> tuple[int, int]:
         """Nobody knows how long a user's reader goes on."""
         return 0, 0

@@ -11,7 +11,7 @@ from clickmill.config.native import reader_config, shuffle_config
 from clickmill.data.files import FileRange, find_files, hold_out, sizes_of
 from clickmill.data.presence import look_for_slots
 from clickmill.data.records import RecordSource, load_reader_class
-from clickmill.errors import ConfigError
+from clickmill.errors import ConfigError, NoSamplesError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +38,9 @@ class BatchSource(Protocol):
     def bad_lines(self) -> str:
         """JSON: how many lines or records were skipped, and the first of them."""
 
+    def absent_slots(self) -> list[str]:
+        """Slots that have not occurred so far; empty where nobody requires them."""
+
     def close(self) -> None:
         """Stop reading."""
 
@@ -45,7 +48,9 @@ class BatchSource(Protocol):
 class DataSet:
     """Training and validation samples of one `dataset` section.
 
-    `has_binary_label`: the model learns 0 and 1, and any other label is a bad line.
+    `has_binary_label`: the model learns 0 and 1, and any other label is a bad line. `share`: index and count
+    of those who read the samples between them, plain text by ranges of bytes and all else by whole files;
+    what is fitted or looked for beforehand is looked for in all of them.
     """
 
     def __init__(
@@ -56,8 +61,10 @@ class DataSet:
         seed: int = 0,
         shuffle_files: bool = False,
         has_binary_label: bool = False,
+        share: tuple[int, int] | None = None,
     ) -> None:
         self.config = config
+        self._share = share
         self._has_binary_label = has_binary_label
         self._seed = seed
         self._shuffle_files = shuffle_files
@@ -113,6 +120,13 @@ class DataSet:
         """Whether a file may be cut at any line: text, read natively."""
         return self._reader_class is None and self.config.sample_format != "parquet"
 
+    def _dealt(self, files: list[FileRange]) -> list[FileRange]:
+        """The whole files of this share; text is shared by its reader."""
+        if self._share is None or self.has_lines:
+            return files
+        index, count = self._share
+        return files[index::count]
+
     def file_sizes(self, pass_number: int) -> list[FileSize]:
         """Names and sizes, as they are now, of what a pass reads, in its order."""
         return sizes_of(self.files_of(pass_number))
@@ -146,7 +160,7 @@ class DataSet:
             return
         for files in (self.files, self.validation_files):
             if files:
-                source = self._open_native(schema, files, 0, None, is_training=False)
+                source = self._open_native(schema, files, 0, None, is_training=False, share=None)
                 look_for_slots(source, config.name, to_the_end=to_the_end)
 
     def _open(
@@ -158,8 +172,13 @@ class DataSet:
         *,
         is_training: bool,
     ) -> BatchSource:
+        files = self._dealt(files)
+        if not files:
+            raise NoSamplesError(f"dataset `{self.config.name}` has fewer files than readers to share them")
         if self._reader_class is None:
-            return self._open_native(schema, files, pass_number, position, is_training=is_training)
+            return self._open_native(
+                schema, files, pass_number, position, is_training=is_training, share=self._share
+            )
         return RecordSource(
             self._reader_class,
             [file.path for file in files],
@@ -178,6 +197,7 @@ class DataSet:
         position: str | None,
         *,
         is_training: bool,
+        share: tuple[int, int] | None,
     ) -> Reader | ParquetSource:
         if self.config.sample_format == "parquet":
             from clickmill.data.parquet import ParquetSource  # noqa: PLC0415 - needs the extra `parquet`
@@ -189,7 +209,8 @@ class DataSet:
                 position=position,
                 **self._record_settings(is_training=is_training),
             )
-        return Reader(schema, self._reader_json(files, pass_number, is_training=is_training), position)
+        text = self._reader_json(files, pass_number, is_training=is_training, share=share)
+        return Reader(schema, text, position)
 
     def _record_settings(self, *, is_training: bool) -> dict[str, Any]:
         """What a source of records is told, be they a user's or those of Parquet files."""
@@ -203,7 +224,14 @@ class DataSet:
             "shuffle": shuffle_config(config, self._seed) if is_training else {"kind": "none"},
         }
 
-    def _reader_json(self, files: list[FileRange], pass_number: int, *, is_training: bool) -> str:
+    def _reader_json(
+        self,
+        files: list[FileRange],
+        pass_number: int,
+        *,
+        is_training: bool,
+        share: tuple[int, int] | None = None,
+    ) -> str:
         paths: list[str | dict[str, Any]] = [file.to_json() for file in files]
         config = reader_config(
             self.config,
@@ -212,6 +240,7 @@ class DataSet:
             pass_number=pass_number,
             is_training=is_training,
             has_binary_label=self._has_binary_label,
+            share=share,
         )
         return json.dumps(config)
 

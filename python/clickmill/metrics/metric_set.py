@@ -12,7 +12,7 @@ from clickmill._core import BinaryMetrics, ExactAuc, GroupAuc, RegressionMetrics
 from clickmill.errors import ConfigError, FormatError, StateError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -176,8 +176,14 @@ class MetricSet:
             raise StateError(f"cannot merge metrics {other.names} into {self.names}")
         self._given_up |= other._given_up
         for name, part in self._parts.items():
-            if name not in self._given_up:
+            if name in self._given_up:
+                continue
+            try:
                 part.merge(other._parts[name])
+            except StateError as error:
+                if self._past_limit == "error":
+                    raise
+                self._give_up(name, error)
 
     def reset(self) -> None:
         """Forget everything."""
@@ -189,8 +195,14 @@ class MetricSet:
         """The exact state; `load_state_dict` goes on as if nothing had happened."""
         return {name: part.state() for name, part in self._parts.items()}
 
-    def load_state_dict(self, state: Mapping[str, bytes]) -> None:
+    @property
+    def given_up(self) -> frozenset[str]:
+        """Parts that had too many scores to keep."""
+        return frozenset(self._given_up)
+
+    def load_state_dict(self, state: Mapping[str, bytes], given_up: Iterable[str] = ()) -> None:
         """Take the place of the set that gave `state`, which must have had the same metrics."""
         if state.keys() != self._parts.keys():
             raise FormatError(f"state holds {sorted(state)}, this set needs {sorted(self._parts)}")
+        self._given_up = set(given_up)
         self._parts = {name: type(part).from_state(state[name]) for name, part in self._parts.items()}

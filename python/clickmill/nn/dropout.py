@@ -16,7 +16,8 @@ from clickmill.errors import ConfigError
 
 
 class _ThreadState(threading.local):
-    generator: torch.Generator | None = None
+    def __init__(self) -> None:
+        self.generators: dict[torch.device, torch.Generator] = {}
 
 
 _state = _ThreadState()
@@ -29,9 +30,10 @@ def seed_batch(model: torch.nn.Module, seed: int) -> None:
     """
     if not model.training:
         return
-    if _state.generator is None:
-        _state.generator = torch.Generator()
-    _state.generator.manual_seed(seed)
+    device = next((each.device for each in model.parameters()), torch.device("cpu"))
+    if device not in _state.generators:
+        _state.generators[device] = torch.Generator(device)
+    _state.generators[device].manual_seed(seed)
 
 
 class Dropout(torch.nn.Module):
@@ -47,10 +49,11 @@ class Dropout(torch.nn.Module):
         """`x` itself in evaluation mode; torch's own generator where no batch has been seeded."""
         if not self.training or self.p == 0.0:
             return x
-        if _state.generator is None:
+        generator = _state.generators.get(x.device)
+        if generator is None:
             return functional.dropout(x, self.p)
         keep = 1.0 - self.p
-        mask = torch.empty(x.shape, dtype=x.dtype).bernoulli_(keep, generator=_state.generator)
+        mask = torch.empty_like(x).bernoulli_(keep, generator=generator)
         return x * mask.div_(keep)
 
     def extra_repr(self) -> str:

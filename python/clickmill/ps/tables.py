@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    import numpy as np
+    from numpy.typing import NDArray
+
 
 class Table(Protocol):
     """Rows by sign, wherever they are. `clickmill._core.Table` is the one in this process."""
@@ -27,6 +30,12 @@ class Table(Protocol):
 
     def locate_batch(self, batch: _core.Batch, group: int) -> _core.Located:
         """Find or make the rows of a group, without reading them: work that need not wait for `apply`."""
+
+    def locate(self, signs: NDArray[np.uint64]) -> _core.Located:
+        """Find or make the rows of distinct signs that came from elsewhere."""
+
+    def lookup(self, signs: NDArray[np.uint64], train: bool) -> _core.Lookup:
+        """Rows of distinct signs that came from elsewhere; with `train` rows are made as in `locate`."""
 
     def fill(self, located: _core.Located) -> _core.Lookup:
         """Read what was located, as it is now."""
@@ -61,7 +70,10 @@ class TableSet:
         configs: Mapping[str, str],
         learning_rates: Mapping[str, float],
         restarting: Collection[str] = (),
+        share: tuple[int, int] | None = None,
     ) -> None:
+        """`share`: index and count of those who hold the rows between them; None holds all."""
+        self._share = share
         self._configs = dict(configs)
         self._learning_rates = dict(learning_rates)
         self._restarting = tuple(restarting)
@@ -81,12 +93,14 @@ class TableSet:
         `as_stored` leaves it its own settings; otherwise those of this set take their place, and must be for
         rows of the same shape.
         """
-        self._tables[name] = _core.Table.load(list(files), None if as_stored else self._configs[name])
+        self._tables[name] = _core.Table.load(
+            list(files), None if as_stored else self._configs[name], self._share
+        )
 
     def load_weights(self, name: str, files: Sequence[Path]) -> None:
         """Replace a table by one with the weights that were saved, trained by nobody yet."""
         config, learning_rate = self._configs[name], self._learning_rates[name]
-        self._tables[name] = _core.Table.load_weights(list(files), config, learning_rate)
+        self._tables[name] = _core.Table.load_weights(list(files), config, learning_rate, self._share)
 
     def restart(self, step: int) -> tuple[str, ...]:
         """Empty the tables that start anew with each pass, `step` updates into the run; their names."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from clickmill._core import Batch
     from clickmill.config import Config, PhaseConfig, RunnerConfig
     from clickmill.metrics import MetricSet
+    from clickmill.train.collective.seat import Seat
     from clickmill.train.evaluation import Scores
     from clickmill.train.observer import Observer
 
@@ -53,6 +54,24 @@ def train_runner(
         else Run(config, runner, phase, observers).train(resume=resume)
         for phase in config.phases_of(runner)
     ]
+
+
+def train_rank(
+    config: Config,
+    runner: RunnerConfig,
+    seat: Seat,
+    *,
+    resume: bool = False,
+    observers: Sequence[Observer] = (),
+) -> list[dict[str, Any]]:
+    """Run a collective runner as one of its ranks; a summary for each phase, on rank 0 alone."""
+    from clickmill.train.collective.rank import run_rank  # noqa: PLC0415 - only where there are ranks
+
+    summaries = [
+        run_rank(config, runner, phase, seat, resume=resume, observers=observers)
+        for phase in config.phases_of(runner)
+    ]
+    return summaries if seat.rank == 0 else []
 
 
 def evaluate(

@@ -20,6 +20,7 @@ from clickmill.errors import ConfigError
 from clickmill.nn import load_model_class
 from clickmill.schema import build_schema
 from clickmill.train.features import Feed, make_feeds, make_inputs
+from clickmill.train.members import ALONE
 from clickmill.train.settings import make_tables
 from clickmill.train.warm_start import adopt_tables
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from clickmill.ps.tables import TableSet
     from clickmill.schema import SchemaConfig
     from clickmill.train.checkpoint import Checkpoint
+    from clickmill.train.members import Members
 
 
 @dataclass(frozen=True)
@@ -76,11 +78,13 @@ def build_parts(
     checkpoint: Checkpoint | None = None,
     origin: Checkpoint | None = None,
     reads_labels: bool = True,
+    members: Members = ALONE,
 ) -> Parts:
     """Parts of a phase; with a checkpoint its schema and its hyper-parameters are the ones that count.
 
     `origin` is the checkpoint of another run that a new one starts from. Without `reads_labels` samples are
-    what the model sees of them, and need have nothing else.
+    what the model sees of them, and need have nothing else. `members` share the samples, and the rows where
+    they say so.
     """
     spec = checkpoint_model(checkpoint) if checkpoint else phase.model
     model_class = load_model_class(spec, Path())
@@ -94,6 +98,7 @@ def build_parts(
         seed=runner.seed,
         shuffle_files=phase.shuffle_filelist,
         has_binary_label=model_class.task == "binary",
+        share=members.data_share,
     )
     if checkpoint:
         schema = _core.Schema((checkpoint.folder / "schema.json").read_text(encoding="utf-8"))
@@ -102,7 +107,7 @@ def build_parts(
         schema = data.fit((adopt_tables(planned, origin) if origin else planned).to_core())
     if not reads_labels:
         schema = _inputs_alone(schema)
-    tables = make_tables(schema, config.hyper_parameters, requests)
+    tables = make_tables(schema, config.hyper_parameters, requests, share=members.row_share)
     feeds = make_feeds(schema)
     # Dense parameters are drawn from the runner's seed alone, whatever ran in this process before.
     with torch.random.fork_rng(), contextlib.nullcontext() if checkpoint else _lines_of(config):

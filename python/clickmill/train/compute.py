@@ -36,6 +36,8 @@ class ComputeOptions:
     precision: str
     seed: int
     is_progressive: bool
+    first_worker: int = 0
+    """Workers of other processes that come before those of this one."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,9 @@ class Computer:
         )
 
     def compute(self, crew: Crew, pulled: Pulled, step: int) -> list[Computed]:
-        """Forward and backward of a batch, one part a worker."""
+        """Forward and backward of a batch, one part a worker; nothing where it has no samples."""
+        if pulled.batch.num_rows == 0:
+            return []
         parts = cut(pulled.batch.num_rows, crew.size)
         with self._stopwatch.measure("compute"):
             return crew.run(
@@ -95,7 +99,7 @@ class Computer:
         replica = self._replicas[worker]
         model = replica.model
         batch = pulled.batch
-        seed_batch(model, batch_seed(self._options.seed, step, worker))
+        seed_batch(model, batch_seed(self._options.seed, step, self._options.first_worker + worker))
         features, leaves = build_features(batch, pulled.lookups, self._feeds, part, train=True)
         label_B = torch.tensor(batch.labels[part.rows, 0])
         weight_B = None if batch.weights is None else torch.tensor(batch.weights[part.rows])

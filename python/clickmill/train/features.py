@@ -119,6 +119,20 @@ def fill_rows(located: list[Located], tables: TableSet, feeds: tuple[Feed, ...])
     return [tables[feed.table].fill(each) for feed, each in zip(feeds, located, strict=True)]
 
 
+def on_device(features: Features, device: torch.device) -> Features:
+    """The same tensors in the memory of a device; they themselves where they are there already."""
+    if device.type == "cpu":
+        return features
+    return Features(
+        dense_BF=features.dense_BF.to(device),
+        pooled={table: values.to(device) for table, values in features.pooled.items()},
+        sequences={
+            key: Sequence(each.values_BLD.to(device), each.lengths_B.to(device))
+            for key, each in features.sequences.items()
+        },
+    )
+
+
 def build_features(
     batch: Batch, lookups: list[Lookup], feeds: tuple[Feed, ...], part: Part, *, train: bool
 ) -> tuple[Features, list[Leaf]]:

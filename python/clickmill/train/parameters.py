@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from clickmill._core import Batch, DenseOptimizer, Located, Lookup
+    from clickmill._core import Batch, Located, Lookup
     from clickmill.ps.tables import TableSet
     from clickmill.train.crew import Crew
+    from clickmill.train.dense import DenseOptimizer
     from clickmill.train.features import Feed, Leaf
     from clickmill.train.replica import Replicas
     from clickmill.train.schedule import Schedule

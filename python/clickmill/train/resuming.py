@@ -45,6 +45,8 @@ _FREE = (
     "runner.fleet_mode",
     "runner.distribute_strategy",
     "runner.selected_gpus",
+    "runner.cluster*",
+    "runner.communicator*",
     "phase.name",
     "phase.dataset_name",
     "phase.gradient_scale_strategy",

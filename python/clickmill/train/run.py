@@ -25,8 +25,10 @@ from clickmill.train.assembly import build_parts, check_label, model_source, pla
 from clickmill.train.checkpoint import read_manifest
 from clickmill.train.compute import Computer
 from clickmill.train.evaluation import score_batches
+from clickmill.train.features import read_rows
 from clickmill.train.journal import Journal
 from clickmill.train.measures import main_metric, scoring_metrics, training_metrics
+from clickmill.train.members import ALONE
 from clickmill.train.observer import Observer, RunStart, Saved
 from clickmill.train.observers import JournalObserver, LogObserver, TensorBoardObserver
 from clickmill.train.parameters import LocalParameters, Rates
@@ -42,7 +44,7 @@ from clickmill.train.settings import (
 )
 from clickmill.train.step import Stepper, diverged
 from clickmill.train.stopwatch import Stopwatch
-from clickmill.train.trainer import Place, Plan, Trainer
+from clickmill.train.trainer import Alone, Place, Plan, Trainer
 from clickmill.train.warm_start import open_origin, take_from
 
 if TYPE_CHECKING:
@@ -53,6 +55,11 @@ if TYPE_CHECKING:
     from clickmill.metrics import MetricSet
     from clickmill.nn import Model
     from clickmill.train.checkpoint import Checkpoint
+    from clickmill.train.dense import DenseOptimizer
+    from clickmill.train.members import Members
+    from clickmill.train.parameters import Parameters
+    from clickmill.train.step import Counter
+    from clickmill.train.trainer import Together
 
 logger = logging.getLogger("clickmill.train")
 
@@ -61,8 +68,14 @@ class Run:
     """One phase of one runner, from the first batch (or a checkpoint) to the last."""
 
     def __init__(
-        self, config: Config, runner: RunnerConfig, phase: PhaseConfig, observers: Sequence[Observer] = ()
+        self,
+        config: Config,
+        runner: RunnerConfig,
+        phase: PhaseConfig,
+        observers: Sequence[Observer] = (),
+        members: Members = ALONE,
     ) -> None:
+        self.members = members
         self.config = config
         self.runner = runner
         self.phase = phase
@@ -76,11 +89,9 @@ class Run:
         """Train and return a summary; with `resume` go on from the newest checkpoint of this run."""
         prepare_process(self.phase.thread_num)
         with contextlib.ExitStack() as stack:
-            for folder in self._folders():
-                stack.enter_context(only_writer(folder))
-            self.archive.clear_partial()
+            self._open_folders(stack)
             stack.callback(self._close)
-            checkpoint = open_newest(self.archive) if resume else None
+            checkpoint = self._find_checkpoint() if resume else None
             if resume and checkpoint is None:
                 logger.info("run.fresh reason=%s", "no checkpoint to resume from")
             self._build(checkpoint)
@@ -98,7 +109,7 @@ class Run:
         start = RunStart(
             model=self.parts.model_spec,
             num_parameters=sum(each.numel() for each in self.replicas[0].parameters),
-            num_workers=self.phase.thread_num,
+            num_workers=self.phase.thread_num * self.members.world,
             passes=self.runner.epochs,
             resumed_from=None if checkpoint is None else checkpoint.folder,
             changes=self._changes,
@@ -106,6 +117,8 @@ class Run:
         try:
             self.trainer.run(start)
         except (KeyboardInterrupt, SystemExit):
+            if not self.members.is_writer:
+                raise
             place, newest = self.trainer.place, self.archive.newest()
             origin = f"goes on from `{newest}`" if newest else "starts again, for nothing has been saved yet"
             logger.warning(
@@ -115,6 +128,14 @@ class Run:
                 origin,
             )
             raise
+
+    def _open_folders(self, stack: contextlib.ExitStack) -> None:
+        for folder in self._folders():
+            stack.enter_context(only_writer(folder))
+        self.archive.clear_partial()
+
+    def _find_checkpoint(self) -> Checkpoint | None:
+        return open_newest(self.archive)
 
     def _folders(self) -> list[Path]:
         """Every folder that no other run may write to: this run's own, and those that lie elsewhere."""
@@ -139,27 +160,21 @@ class Run:
         settings = settings_of(self.config, runner, phase, schema_json=planned.to_core().to_json())
         changes = check_settings(checkpoint, settings, model_source(phase.model)) if checkpoint else []
         origin = open_origin(runner) if checkpoint is None else None
-        self.parts = build_parts(self.config, runner, phase, checkpoint=checkpoint, origin=origin)
+        self.parts = build_parts(
+            self.config, runner, phase, checkpoint=checkpoint, origin=origin, members=self.members
+        )
         if checkpoint is not None:
             check_files(checkpoint, self.parts.data)
-        self._evaluated = _evaluated_data(self.config, runner, self.parts.model)
+        self._evaluated = _evaluated_data(self.config, runner, self.parts.model, self.members)
         self._check_validation()
         if checkpoint is None:
             self._check_slots()
         replace_dropout(self.parts.model)
         self.parts.model.train()
-        self.replicas = Replicas(self.parts.model, phase.thread_num)
-        hyper = self.config.hyper_parameters
-        optimizer = _core.DenseOptimizer(
-            dense_optimizer_json(hyper.optimizer, hyper.reg),
-            [array.size for array in self.replicas.arrays],
-        )
+        self.replicas, optimizer = self._make_dense()
         metrics = training_metrics(self.parts.model)
         plan = self._make_plan(metrics)
-        keep_bytes = 0 if checkpoint is None else checkpoint.read_json("trainer.json")["journal_bytes"]
-        journal = Journal(self.folder, keep_bytes=keep_bytes)
-        journal_observer = JournalObserver(journal)
-        self._observers = [LogObserver(), journal_observer, *self._observers]
+        journal = self._make_observers(checkpoint) if self.members.is_writer else None
         self.state = RunState(
             parts=self.parts,
             replicas=self.replicas,
@@ -169,27 +184,48 @@ class Run:
             stopping=make_stopping(runner),
             journal=journal,
             settings=settings,
+            write_table=self._write_table,
         )
-        if runner.tensorboard_path:
-            self._observers.append(
-                TensorBoardObserver(
-                    Path(runner.tensorboard_path),
-                    first_step=None if checkpoint is None else checkpoint.manifest.step + 1,
-                )
-            )
-        self.trainer = self._make_trainer(plan, optimizer)
+        self.trainer = self._make_trainer(plan)
         if checkpoint is None:
             if origin is not None:
                 take_from(origin, self.state, runner)
-            text = json.dumps(plain(self.config), indent=1, ensure_ascii=False)
-            durable.replace_file(self.folder / "config.json", text.encode())
-            self.archive.start_run()
+            if self.members.is_writer:
+                text = json.dumps(plain(self.config), indent=1, ensure_ascii=False)
+                durable.replace_file(self.folder / "config.json", text.encode())
+                self.archive.start_run()
             return
         self.trainer.place = self.state.restore(checkpoint)
         self.archive.resume_chain(checkpoint)
-        # A checkpoint cannot hold the event that tells of it.
-        journal_observer.saved(_saved(checkpoint, seconds=None))
+        if journal is not None:
+            # A checkpoint cannot hold the event that tells of it.
+            JournalObserver(journal).saved(_saved(checkpoint, seconds=None))
         self._changes = tuple(changes)
+
+    def _make_dense(self) -> tuple[Replicas, DenseOptimizer]:
+        """The dense net for the workers, where it is computed, and its optimizer."""
+        hyper = self.config.hyper_parameters
+        rule = dense_optimizer_json(hyper.optimizer, hyper.reg)
+        replicas = Replicas(self.parts.model, self.phase.thread_num)
+        return replicas, _core.DenseOptimizer(rule, [array.size for array in replicas.arrays])
+
+    def _make_observers(self, checkpoint: Checkpoint | None) -> Journal:
+        """What writes down what the run tells; the journal, of which checkpoints note the length."""
+        keep_bytes = 0 if checkpoint is None else checkpoint.read_json("trainer.json")["journal_bytes"]
+        journal = Journal(self.folder, keep_bytes=keep_bytes)
+        self._observers = [LogObserver(), JournalObserver(journal), *self._observers]
+        if self.runner.tensorboard_path:
+            self._observers.append(
+                TensorBoardObserver(
+                    Path(self.runner.tensorboard_path),
+                    first_step=None if checkpoint is None else checkpoint.manifest.step + 1,
+                )
+            )
+        return journal
+
+    def _write_table(self, name: str, path: Path, base_id: str | None) -> str:
+        report: dict[str, str] = json.loads(self.parts.tables[name].save(path, base_id))
+        return report["id"]
 
     def _make_plan(self, metrics: MetricSet) -> Plan:
         runner = self.runner
@@ -219,27 +255,34 @@ class Run:
             stopping_metric=stopping or main_metric(metrics),
         )
 
-    def _make_trainer(self, plan: Plan, optimizer: _core.DenseOptimizer) -> Trainer:
-        runner, state = self.runner, self.state
-        learning_rate = self.config.hyper_parameters.optimizer.learning_rate
-        stopwatch = Stopwatch(is_logged=self.config.debug)
-        parameters = LocalParameters(
+    def _make_parameters(self, rates: Rates, stopwatch: Stopwatch) -> Parameters[Any]:
+        return LocalParameters(
             tables=self.parts.tables,
             feeds=self.parts.feeds,
             replicas=self.replicas,
-            optimizer=optimizer,
-            rates=Rates(learning_rate, state.schedule, runner.clip_norm),
+            optimizer=self.state.optimizer,
+            rates=rates,
             stopwatch=stopwatch,
         )
+
+    def _counter(self) -> Counter:
+        """What the scores of training are counted by."""
+        return self.state.metrics
+
+    def _make_trainer(self, plan: Plan) -> Trainer:
+        runner, state = self.runner, self.state
+        learning_rate = self.config.hyper_parameters.optimizer.learning_rate
+        stopwatch = Stopwatch(is_logged=self.config.debug)
+        rates = Rates(learning_rate, state.schedule, runner.clip_norm)
         stepper = Stepper(
-            parameters=parameters,
+            parameters=self._make_parameters(rates, stopwatch),
             computer=Computer(
                 feeds=self.parts.feeds,
                 replicas=self.replicas,
-                options=compute_options(runner),
+                options=compute_options(runner, first_worker=self.members.rank * self.phase.thread_num),
                 stopwatch=stopwatch,
             ),
-            metrics=state.metrics,
+            metrics=self._counter(),
             stopwatch=stopwatch,
         )
         return Trainer(
@@ -254,7 +297,12 @@ class Run:
             observers=self._observers,
             learning_rate=learning_rate,
             stopwatch=stopwatch,
+            together=self._together(),
         )
+
+    def _together(self) -> Together:
+        """Who else takes part in each step."""
+        return Alone()
 
     def _open_pass(self, pass_number: int, position: str | None) -> BatchSource:
         # As they are when the pass begins: a checkpoint inside it tells them to whoever resumes.
@@ -285,17 +333,23 @@ class Run:
 
     def save_unfinished(self, place: Place) -> None:
         """Write a checkpoint that `--resume` finishes the pass from, unless there is one of this step."""
-        newest = self.archive.newest()
-        if newest is None or read_manifest(newest).step != place.step:
+        if not self._is_saved(place):
             self.save_step(place)
+
+    def _is_saved(self, place: Place) -> bool:
+        newest = self.archive.newest()
+        return newest is not None and read_manifest(newest).step == place.step
 
     def save_pass(self, place: Place, metrics: dict[str, float], *, has_stopped: bool, is_last: bool) -> None:
         """Write the checkpoint of a pass if its number, or the end of training, asks for one."""
-        every = self.runner.save_checkpoint_interval
-        if is_last or (every > 0 and (place.pass_number + 1) % every == 0):
+        if self._is_pass_saved(place, is_last=is_last):
             with self._checked_for_divergence():
                 saved = self.archive.save_pass(self.state, place, metrics, has_stopped=has_stopped)
             self._tell_saved(*saved)
+
+    def _is_pass_saved(self, place: Place, *, is_last: bool) -> bool:
+        every = self.runner.save_checkpoint_interval
+        return is_last or (every > 0 and (place.pass_number + 1) % every == 0)
 
     @contextlib.contextmanager
     def _checked_for_divergence(self) -> Iterator[None]:
@@ -336,7 +390,7 @@ class Run:
         try:
             score_batches(
                 self.replicas.model,
-                self.parts.tables,
+                self._read_rows,
                 self.parts.feeds,
                 source.next,
                 lambda batch, scores: metrics.update(
@@ -347,7 +401,14 @@ class Run:
             )
         finally:
             source.close()
-        return metrics.compute()
+        return self._of_all(metrics).compute()
+
+    def _of_all(self, metrics: MetricSet) -> MetricSet:
+        """What all members have counted together."""
+        return metrics
+
+    def _read_rows(self, batch: _core.Batch) -> list[_core.Lookup]:
+        return read_rows(batch, self.parts.tables, self.parts.feeds)
 
     def _check_validation(self) -> None:
         """Read the first validation samples: better now than after hours of training."""
@@ -413,12 +474,17 @@ def _saved(checkpoint: Checkpoint, seconds: float | None) -> Saved:
     )
 
 
-def _evaluated_data(config: Config, runner: RunnerConfig, model: Model) -> DataSet | None:
+def _evaluated_data(config: Config, runner: RunnerConfig, model: Model, members: Members) -> DataSet | None:
     """The data set that `evaluate_dataset_name` names; its files are looked for before training begins."""
     name = runner.evaluate_dataset_name
     if name is None:
         return None
-    return DataSet(config.dataset_named(name), Path(), has_binary_label=model.task == "binary")
+    return DataSet(
+        config.dataset_named(name),
+        Path(),
+        has_binary_label=model.task == "binary",
+        share=members.data_share,
+    )
 
 
 def prepare_process(num_workers: int) -> None:

@@ -15,16 +15,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from clickmill._core import DenseOptimizer
     from clickmill.data.files import FileSize
     from clickmill.metrics import MetricSet
     from clickmill.train.assembly import Parts
+    from clickmill.train.dense import DenseOptimizer
     from clickmill.train.journal import Journal
     from clickmill.train.replica import Replicas
     from clickmill.train.schedule import Schedule
     from clickmill.train.stopping import EarlyStopping
 
     Writer = Callable[[Path], Mapping[str, str]]
+    WriteTable = Callable[[str, Path, str | None], str]
+    """Table, file and the id of the save that it may be a difference to; gives the id of the new save."""
 
 
 def encode_metrics(metrics: MetricSet) -> dict[str, str]:
@@ -44,9 +46,11 @@ class RunState:
         metrics: MetricSet,
         schedule: Schedule,
         stopping: EarlyStopping | None,
-        journal: Journal,
+        journal: Journal | None,
         settings: Mapping[str, Any],
+        write_table: WriteTable,
     ) -> None:
+        """Without a `journal` it can be restored, not saved."""
         self.parts = parts
         self.replicas = replicas
         self.optimizer = optimizer
@@ -54,6 +58,7 @@ class RunState:
         self.schedule = schedule
         self.stopping = stopping
         self.journal = journal
+        self._write_table = write_table
         self.settings = settings
         """The configuration as a resumed run compares it with its own."""
         self.files: list[FileSize] = []
@@ -133,7 +138,7 @@ class RunState:
             "metrics": encode_metrics(self.metrics),
             "schedule": self.schedule.state(),
             "stopping": None if self.stopping is None else self.stopping.state(),
-            "journal_bytes": self.journal.num_bytes(),
+            "journal_bytes": 0 if self.journal is None else self.journal.num_bytes(),
         }
 
     def _write_dense(self, path: Path) -> dict[str, str]:
@@ -141,7 +146,7 @@ class RunState:
 
         state = self.replicas.model.state_dict()
         # As bytes and not by `save_file`, whose errors do not say what went wrong with the file.
-        path.write_bytes(save({name: tensor.contiguous().clone() for name, tensor in state.items()}))
+        path.write_bytes(save({name: tensor.cpu().contiguous().clone() for name, tensor in state.items()}))
         return {}
 
     def _write_optimizer(self, path: Path) -> dict[str, str]:
@@ -153,6 +158,5 @@ class RunState:
         return {}
 
     def _table_writer(self, name: str, base: Checkpoint | None) -> Writer:
-        table = self.parts.tables[name]
         base_id = None if base is None else base.manifest.files[f"tables/{name}.rows"]["id"]
-        return lambda path: {"id": json.loads(table.save(path, base_id))["id"]}
+        return lambda path: {"id": self._write_table(name, path, base_id)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from clickmill.errors import ConfigError, DataError
 from clickmill.train.assembly import build_parts, load_dense, load_tables
 from clickmill.train.checkpoint import open_checkpoint
 from clickmill.train.evaluation import score_batches
-from clickmill.train.features import make_feeds
+from clickmill.train.features import make_feeds, read_rows
 from clickmill.train.run import prepare_process
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class Scorer:
         try:
             score_batches(
                 parts.model,
-                parts.tables,
+                partial(read_rows, tables=parts.tables, feeds=parts.feeds),
                 parts.feeds,
                 source.next,
                 count,

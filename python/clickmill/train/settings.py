@@ -90,26 +90,45 @@ def _suggested(name: str, settings: Mapping[str, Any]) -> SparseOptimizer:
         ) from error
 
 
-def make_tables(schema: Schema, hyper: HyperParameters, requests: Sequence[TableRequest]) -> TableSet:
-    """New, empty tables in this process, as the schema, the configuration and the model want them."""
+def make_tables(
+    schema: Schema,
+    hyper: HyperParameters,
+    requests: Sequence[TableRequest],
+    *,
+    share: tuple[int, int] | None = None,
+) -> TableSet:
+    """New, empty tables in this process, as the schema, the configuration and the model want them.
+
+    `share`: index and count of the processes that hold the rows between them.
+    """
     suggested = {request.name: request.optimizer for request in requests}
     configs = {}
     rates = {}
     for each in json.loads(schema.to_json())["tables"]:
         spec = TableSpec.model_validate(each)
         optimizer = table_optimizer(spec.name, hyper, suggested.get(spec.name))
-        configs[spec.name] = json.dumps(table_config(spec, hyper, optimizer))
+        config = table_config(spec, hyper, optimizer)
+        if share is not None and "eviction" in config:
+            config["eviction"] = _divided(config["eviction"], share[1])
+        configs[spec.name] = json.dumps(config)
         rates[spec.name] = optimizer.learning_rate
     restarting = [name for name in configs if name in hyper.tables and hyper.tables[name].restart_each_pass]
-    return TableSet(configs, rates, restarting)
+    return TableSet(configs, rates, restarting, share)
 
 
-def compute_options(runner: RunnerConfig) -> ComputeOptions:
-    """How a runner's batches are computed."""
+def _divided(eviction: dict[str, Any], count: int) -> dict[str, Any]:
+    """A budget for all rows, as each of `count` owners has to keep it: signs are spread evenly."""
+    budgets = {"max_rows", "max_bytes"}
+    return {key: -(-value // count) if key in budgets else value for key, value in eviction.items()}
+
+
+def compute_options(runner: RunnerConfig, *, first_worker: int = 0) -> ComputeOptions:
+    """How a runner's batches are computed; `first_worker` workers of other processes come before these."""
     return ComputeOptions(
         precision=runner.precision,
         seed=runner.seed,
         is_progressive=runner.progressive_validation,
+        first_worker=first_worker,
     )
 
 

@@ -13,21 +13,38 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Generic
+from typing import TYPE_CHECKING, Generic, Protocol
 
 from clickmill.errors import DivergedError
 from clickmill.train.compute import Pulled
 from clickmill.train.parameters import Found, Update
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from clickmill._core import Batch
-    from clickmill.metrics import MetricSet
     from clickmill.train.compute import Computer
     from clickmill.train.crew import Crew
     from clickmill.train.parameters import Parameters
     from clickmill.train.stopwatch import Stopwatch
+
+    Array = NDArray[np.float32]
+
+
+class Counter(Protocol):
+    """Counts scored batches; `clickmill.metrics.MetricSet` is one."""
+
+    def update_parts(
+        self,
+        scores: Sequence[Array],
+        labels: Array,
+        weights: Array | None = None,
+        groups: NDArray[np.uint64] | None = None,
+    ) -> None:
+        """Count one batch whose scores come in consecutive parts."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +72,7 @@ class Stepper(Generic[Found]):
         *,
         parameters: Parameters[Found],
         computer: Computer,
-        metrics: MetricSet,
+        metrics: Counter,
         stopwatch: Stopwatch,
     ) -> None:
         self._parameters = parameters
@@ -83,7 +100,7 @@ class Stepper(Generic[Found]):
         while pulled is not None:
             ahead = crew.ahead(partial(self._take, next_batch))
             computed = self._computer.compute(crew, pulled, step)
-            loss = sum(each.loss for each in computed)
+            loss = sum((each.loss for each in computed), 0.0)
             if not math.isfinite(loss):
                 raise diverged(f"the loss is {loss}", pass_number, batch + step - first_step)
             update = Update(

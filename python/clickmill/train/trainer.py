@@ -46,6 +46,27 @@ class BatchSource(Protocol):
         """Stop reading."""
 
 
+class Together(Protocol):
+    """What a step was for all who took part in it."""
+
+    def samples(self, batch: Batch) -> int:
+        """Samples of the step that `batch` was this process's part of; called once for each, in order."""
+
+    def loss(self, loss: float, num_rows: int) -> float:
+        """Mean loss of the step, of which `num_rows` samples here had `loss`."""
+
+
+class Alone:
+    """Nobody else took part."""
+
+    def samples(self, batch: Batch) -> int:
+        return batch.num_rows
+
+    def loss(self, loss: float, num_rows: int) -> float:
+        del num_rows
+        return loss
+
+
 @dataclass
 class Place:
     """Where a run is; always between two batches."""
@@ -120,6 +141,7 @@ class Trainer:
     observers: Sequence[Observer]
     learning_rate: float
     stopwatch: Stopwatch
+    together: Together = field(default_factory=Alone)
     place: Place = field(default_factory=Place)
     last_validation: Mapping[str, float | None] = field(default_factory=dict)
     last_train: dict[str, float] = field(default_factory=dict)
@@ -164,13 +186,15 @@ class Trainer:
         place = self.place
         place.batch += 1
         place.step += 1
-        place.samples += batch.num_rows
-        place.position = batch.position
+        num_samples = self.together.samples(batch)
+        place.samples += num_samples
+        if batch.num_rows:
+            place.position = batch.position
         done, _ = self._source.progress()
         for observer in self.observers:
-            observer.advance(batch.num_rows, done)
+            observer.advance(num_samples, done)
         if self.plan.print_interval and (place.batch - 1) % self.plan.print_interval == 0:
-            self._tell_interval(loss)
+            self._tell_interval(self.together.loss(loss, batch.num_rows))
 
     def _run_pass(self) -> bool:
         started = time.perf_counter()
