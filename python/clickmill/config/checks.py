@@ -43,6 +43,10 @@ def run_problems(config: Config) -> list[Problem]:
             problems.append(config.problem(message, ("runner", index, "class")))
         if runner.is_cluster and not runner.is_collective:
             problems.extend(_not_on_servers(config, index, runner))
+        is_started_here = runner.is_collective and runner.class_name != "cluster_train"
+        if is_started_here and runner.worker_num not in {1, runner.num_ranks}:
+            message = f"is {runner.worker_num} for {runner.num_ranks} cards; each card has one process"
+            problems.append(config.problem(message, ("runner", index, "worker_num")))
         if runner.class_name == "infer" and not runner.init_model_path:
             message = "`infer` needs `init_model_path`, a checkpoint"
             problems.append(config.problem(message, ("runner", index, "class")))

@@ -50,8 +50,8 @@ def _idle_keys(document: Document, config: Config) -> Iterator[Problem]:
         for key in IDLE_RUNNER_KEYS:
             if getattr(runner, key) != type(runner).model_fields[key].default:
                 yield _idle(document, ("runner", index, key), "has no effect here")
-        if runner.device == "gpu" and not runner.is_cluster:
-            yield _idle(document, ("runner", index, "device"), "runs on one machine are computed on the CPU")
+        if runner.device == "gpu" and runner.class_name == "infer":
+            yield _idle(document, ("runner", index, "device"), "scores are computed on the CPU")
 
 
 def _idle(document: Document, path: KeyPath, message: str) -> Problem:

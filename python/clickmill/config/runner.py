@@ -131,8 +131,8 @@ class RunnerConfig(Section):
     """Trainers of a local cluster."""
     server_num: PositiveCount = 1
     """Parameter servers of a local cluster."""
-    selected_gpus: str = "0"
-    """Cards, separated by commas."""
+    selected_gpus: Annotated[str, Field(pattern=r"^\s*\d+\s*(,\s*\d+\s*)*$")] = "0"
+    """Numbers of the cards for `device: gpu`, separated by commas; each has a process of its own."""
 
     trainer_class: str = ""
     """Path of a user's trainer class."""
@@ -155,9 +155,20 @@ class RunnerConfig(Section):
     @property
     def is_cluster(self) -> bool:
         """Whether the run has more than one process."""
-        return self.class_name in {"local_cluster_train", "cluster_train"}
+        has_many_cards = self.class_name == "train" and self.device == "gpu" and len(self.cards) > 1
+        return has_many_cards or self.class_name in {"local_cluster_train", "cluster_train"}
+
+    @property
+    def cards(self) -> tuple[int, ...]:
+        """Numbers of the cards in `selected_gpus`."""
+        return tuple(int(word) for word in self.selected_gpus.split(","))
 
     @property
     def is_collective(self) -> bool:
         """Whether it is a run of equal ranks, without servers."""
-        return self.is_cluster and self.fleet_mode == "collective"
+        return self.is_cluster and (self.class_name == "train" or self.fleet_mode == "collective")
+
+    @property
+    def num_ranks(self) -> int:
+        """Ranks of a collective run that one command starts: one for each card, where cards compute."""
+        return len(self.cards) if self.device == "gpu" else self.worker_num

@@ -123,7 +123,9 @@ class Computer:
         model.eval()
         with (
             torch.no_grad(),
-            torch.autocast("cpu", torch.bfloat16, enabled=self._options.precision == "bf16"),
+            torch.autocast(
+                features.dense_BF.device.type, torch.bfloat16, enabled=self._options.precision == "bf16"
+            ),
         ):
             score_B: torch.Tensor = model.predict(model(features).float())
         model.train()

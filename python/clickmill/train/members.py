@@ -13,6 +13,8 @@ class Members:
     world: int = 1
     has_sharded_rows: bool = False
     """Each row is held by one member; otherwise by all of them."""
+    local_rank: int = 0
+    """Number among the members of one host."""
 
     @property
     def is_writer(self) -> bool:

@@ -13,6 +13,8 @@ import numpy as np
 import torch
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from clickmill.nn import Model
@@ -56,6 +58,8 @@ class Replicas:
             parameter.detach().view(-1).numpy() for parameter in self.all[0].parameters
         ]
         """The trainable parameters, flat, without copies."""
+        self.merge: Callable[[Model], None] | None = None
+        """Brings the buffers of the net together with those of other processes."""
 
     def __getitem__(self, worker: int) -> Replica:
         return self.all[worker]
@@ -79,6 +83,17 @@ class Replicas:
             merged = values.mean(dim=0) if values.is_floating_point() else values.amax(dim=0)
             for each in buffers:
                 each[name].copy_(merged)
+        if self.merge is not None:
+            self.merge(self.model)
+            self.copy_buffers()
+
+    def is_finite(self) -> bool:
+        """Whether all parameters are numbers."""
+        return all(bool(np.isfinite(array).all()) for array in self.arrays)
+
+    def copies(self) -> list[Array]:
+        """The trainable parameters as they are now, flat."""
+        return [array.copy() for array in self.arrays]
 
     def copy_buffers(self) -> None:
         """Give all replicas the buffers of the net itself, as after loading them."""

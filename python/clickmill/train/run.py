@@ -9,7 +9,6 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
 from clickmill import _core
@@ -26,6 +25,10 @@ from clickmill.train.checkpoint import read_manifest
 from clickmill.train.compute import Computer
 from clickmill.train.evaluation import score_batches
 from clickmill.train.features import read_rows
+from clickmill.train.gpu.cards import card_of
+from clickmill.train.gpu.compute import DeviceComputer
+from clickmill.train.gpu.net import DeviceReplicas
+from clickmill.train.gpu.optimizer import DeviceOptimizer
 from clickmill.train.journal import Journal
 from clickmill.train.measures import main_metric, scoring_metrics, training_metrics
 from clickmill.train.members import ALONE
@@ -84,10 +87,14 @@ class Run:
         self.archive = Archive(runner, self.folder, subfolder)
         self._observers = list(observers)
         self._changes: tuple[str, ...] = ()
+        self._card: torch.device | None = None
 
     def train(self, *, resume: bool = False) -> dict[str, Any]:
         """Train and return a summary; with `resume` go on from the newest checkpoint of this run."""
         prepare_process(self.phase.thread_num)
+        self._card = card_of(self.runner, self.members.local_rank)
+        if self._card is not None:
+            torch.cuda.set_device(self._card)
         with contextlib.ExitStack() as stack:
             self._open_folders(stack)
             stack.callback(self._close)
@@ -206,6 +213,9 @@ class Run:
         """The dense net for the workers, where it is computed, and its optimizer."""
         hyper = self.config.hyper_parameters
         rule = dense_optimizer_json(hyper.optimizer, hyper.reg)
+        if self._card is not None:
+            net = DeviceReplicas(self.parts.model, self._card)
+            return net, DeviceOptimizer(rule, net)
         replicas = Replicas(self.parts.model, self.phase.thread_num)
         return replicas, _core.DenseOptimizer(rule, [array.size for array in replicas.arrays])
 
@@ -269,6 +279,13 @@ class Run:
         """What the scores of training are counted by."""
         return self.state.metrics
 
+    def _make_computer(self, stopwatch: Stopwatch) -> Computer:
+        replicas, feeds = self.replicas, self.parts.feeds
+        options = compute_options(self.runner, first_worker=self.members.rank * self.phase.thread_num)
+        if isinstance(replicas, DeviceReplicas):
+            return DeviceComputer(feeds=feeds, replicas=replicas, options=options, stopwatch=stopwatch)
+        return Computer(feeds=feeds, replicas=replicas, options=options, stopwatch=stopwatch)
+
     def _make_trainer(self, plan: Plan) -> Trainer:
         runner, state = self.runner, self.state
         learning_rate = self.config.hyper_parameters.optimizer.learning_rate
@@ -276,12 +293,7 @@ class Run:
         rates = Rates(learning_rate, state.schedule, runner.clip_norm)
         stepper = Stepper(
             parameters=self._make_parameters(rates, stopwatch),
-            computer=Computer(
-                feeds=self.parts.feeds,
-                replicas=self.replicas,
-                options=compute_options(runner, first_worker=self.members.rank * self.phase.thread_num),
-                stopwatch=stopwatch,
-            ),
+            computer=self._make_computer(stopwatch),
             metrics=self._counter(),
             stopwatch=stopwatch,
         )
@@ -359,7 +371,7 @@ class Run:
         """
         place = self.trainer.place
         batch = max(place.batch - 1, 0)
-        if not all(np.isfinite(array).all() for array in self.replicas.arrays):
+        if not self.replicas.is_finite():
             raise diverged("a dense parameter is not finite", place.pass_number, batch)
         try:
             yield

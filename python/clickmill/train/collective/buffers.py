@@ -7,29 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from clickmill.train.replica import Replicas
-
 if TYPE_CHECKING:
-    from clickmill.nn import Model
     from clickmill.train.collective.channel import Channel
 
 
-class CollectiveReplicas(Replicas):
-    """The dense net of a rank."""
-
-    def __init__(self, model: Model, num_workers: int, channel: Channel) -> None:
-        super().__init__(model, num_workers)
-        self._channel = channel
-
-    def average_buffers(self) -> None:
-        """Also over the ranks, in the same order on each of them."""
-        super().average_buffers()
-        average_over_ranks(self.model, self._channel)
-        self.copy_buffers()
-
-
-def average_over_ranks(model: torch.nn.Module, channel: Channel) -> None:
-    """The mean of the ranks' floats, the maximum of their counts."""
+def average_buffers(model: torch.nn.Module, channel: Channel) -> None:
+    """The mean of the ranks' floats, the maximum of their counts, with the same bits on each of them."""
     for _, buffer in model.named_buffers():
         own = buffer.detach().cpu().contiguous()
         flat = own.view(-1).numpy()

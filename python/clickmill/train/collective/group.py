@@ -73,7 +73,7 @@ def joined(runner: RunnerConfig, seat: Seat, card: torch.device | None = None) -
             assert isinstance(group, dist.ProcessGroup)
             return Channel(group, rank, world, seconds)
 
-        members = Members(rank, world, runner.cluster.collective_tables == "sharded")
+        members = Members(rank, world, runner.cluster.collective_tables == "sharded", seat.local_rank)
         group = Group(
             members,
             channel("gloo"),

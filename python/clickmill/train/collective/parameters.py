@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from clickmill.train.crew import Crew
     from clickmill.train.dense import DenseOptimizer
     from clickmill.train.features import Feed
+    from clickmill.train.gpu.net import DeviceReplicas
     from clickmill.train.parameters import Rates, Update
     from clickmill.train.replica import Replicas
     from clickmill.train.stopwatch import Stopwatch
@@ -63,6 +64,19 @@ class HostSum:
         self._flat *= np.float32(share)
         self._channel.add(torch.from_numpy(self._flat))
         return [self._parts]
+
+
+class DeviceSum:
+    """Of gradients in the memory of a card, where the net and its optimizer find them."""
+
+    def __init__(self, channel: Channel, net: DeviceReplicas) -> None:
+        self._channel = channel
+        self._net = net
+
+    def __call__(self, gradients: list[list[Array]], share: float) -> list[list[Array]]:
+        self._net.gradient.mul_(share)
+        self._channel.add(self._net.gradient)
+        return gradients
 
 
 class CollectiveParameters:
@@ -174,7 +188,7 @@ class CollectiveParameters:
     def digest(self) -> str:
         """Of all that every rank must have alike."""
         digest = hashlib.sha256()
-        for array in self._replicas.arrays:
+        for array in self._replicas.copies():
             digest.update(array.tobytes())
         for array in self._optimizer.state()[1]:
             digest.update(array.tobytes())

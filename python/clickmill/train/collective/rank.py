@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickmill.train.collective.group import joined
 from clickmill.train.collective.run import CollectiveRun
+from clickmill.train.gpu.cards import card_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,5 +29,5 @@ def run_rank(
 
     Raises MemberLostError where another rank ends too early.
     """
-    with joined(runner, seat) as group:
+    with joined(runner, seat, card_of(runner, seat.local_rank)) as group:
         return CollectiveRun(config, runner, phase, group, observers).train(resume=resume)

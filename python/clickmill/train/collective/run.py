@@ -12,28 +12,29 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clickmill import _core
 from clickmill.errors import ConfigError, DataError, NoSamplesError
 from clickmill.train.checkpoint import open_checkpoint
-from clickmill.train.collective.buffers import CollectiveReplicas
-from clickmill.train.collective.parameters import CollectiveParameters, HostSum
+from clickmill.train.collective.buffers import average_buffers
+from clickmill.train.collective.parameters import CollectiveParameters, DeviceSum, HostSum
 from clickmill.train.collective.rounds import RoundSource
 from clickmill.train.collective.rows import CollectiveRows
 from clickmill.train.collective.scores import RoundMetrics, merged
 from clickmill.train.collective.sharded_files import receive_table, send_table
+from clickmill.train.gpu.net import DeviceReplicas
 from clickmill.train.measures import scoring_metrics
 from clickmill.train.run import Run
-from clickmill.train.settings import dense_optimizer_json
 
 if TYPE_CHECKING:
     import contextlib
     from collections.abc import Sequence
 
+    from clickmill import _core
     from clickmill.config import Config, PhaseConfig, RunnerConfig
     from clickmill.data.source import BatchSource
     from clickmill.metrics import MetricSet
     from clickmill.train.checkpoint import Checkpoint
     from clickmill.train.collective.group import Group
+    from clickmill.train.collective.parameters import Sum
     from clickmill.train.dense import DenseOptimizer
     from clickmill.train.observer import Observer
     from clickmill.train.parameters import Parameters, Rates
@@ -101,19 +102,24 @@ class CollectiveRun(Run):
         return position
 
     def _make_dense(self) -> tuple[Replicas, DenseOptimizer]:
-        hyper = self.config.hyper_parameters
-        rule = dense_optimizer_json(hyper.optimizer, hyper.reg)
-        replicas = CollectiveReplicas(self.parts.model, self.phase.thread_num, self._group.rows)
-        return replicas, _core.DenseOptimizer(rule, [array.size for array in replicas.arrays])
+        replicas, optimizer = super()._make_dense()
+        replicas.merge = partial(average_buffers, channel=self._group.rows)
+        return replicas, optimizer
 
     def _make_parameters(self, rates: Rates, stopwatch: Stopwatch) -> Parameters[Any]:
+        sum_gradients: Sum
+        if isinstance(self.replicas, DeviceReplicas):
+            assert self._group.device is not None
+            sum_gradients = DeviceSum(self._group.device, self.replicas)
+        else:
+            sum_gradients = HostSum(self._group.dense, [array.size for array in self.replicas.arrays])
         return CollectiveParameters(
             group=self._group,
             tables=self.parts.tables,
             feeds=self.parts.feeds,
             replicas=self.replicas,
             optimizer=self.state.optimizer,
-            sum_gradients=HostSum(self._group.dense, [array.size for array in self.replicas.arrays]),
+            sum_gradients=sum_gradients,
             rates=rates,
             stopwatch=stopwatch,
         )
