@@ -97,11 +97,11 @@ def page(kept: dict[str, Any]) -> None:
 
 
 METHOD = """Medians of {repetitions} alternating repetitions of {counted} steps of {batch:,} samples, after
-{warm_up} that are not counted; {workers} workers, {threads} threads that parse. Stages run side by side and may
-add up to more than a step."""
-BOUND = """Plain PyTorch has everything on the card: its table of 1,000,001 rows, and batches of ready-made ids
-that are read from no file and copied from nowhere. clickmill has its rows, of any number, in the memory of the
-host."""
+{warm_up} that are not counted; {workers} workers, {threads} threads that parse. Stages run side by side and
+may add up to more than a step."""
+BOUND = """Plain PyTorch has everything on the card: its table of 1,000,001 rows, and batches of ready-made
+ids that are read from no file and copied from nowhere. clickmill has its rows, of any number, in the memory
+of the host."""
 
 
 def main() -> None:

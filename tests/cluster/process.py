@@ -37,7 +37,13 @@ class Crash:
 def server() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["torch", "clickmill.cli", "clickmill.train.api", "clickmill.data.parquet"]
+        [
+            "torch",
+            "clickmill.cli",
+            "clickmill.train.api",
+            "clickmill.train.collective.rank",
+            "clickmill.data.parquet",
+        ]
     )
     return context
 
@@ -90,15 +96,22 @@ class Command:
 
 @contextlib.contextmanager
 def command(
-    folder: Path, *arguments: str, crash: Crash | None = None, file_bytes: int | None = None
+    folder: Path,
+    *arguments: str,
+    crash: Crash | None = None,
+    file_bytes: int | None = None,
+    environment: dict[str, str] | None = None,
+    log_name: str = "words.log",
 ) -> Iterator[Command]:
     """Start `clickmill ARGUMENTS` in `folder`; killed at the latest when the block ends.
 
     With `file_bytes` no file can grow beyond that size, as on a disk that is full.
     """
-    log = folder / "words.log"
+    log = folder / log_name
     log.unlink(missing_ok=True)
-    process = server().Process(target=_run, args=(str(folder), str(log), arguments, crash, file_bytes))
+    process = server().Process(
+        target=_run, args=(str(folder), str(log), arguments, crash, file_bytes, environment or {})
+    )
     process.start()
     running = Command(process, log)
     try:
@@ -117,9 +130,15 @@ def run(folder: Path, *arguments: str, crash: Crash | None = None, file_bytes: i
 
 
 def _run(
-    folder: str, log: str, arguments: tuple[str, ...], crash: Crash | None, file_bytes: int | None
+    folder: str,
+    log: str,
+    arguments: tuple[str, ...],
+    crash: Crash | None,
+    file_bytes: int | None,
+    environment: dict[str, str],
 ) -> None:
     os.chdir(folder)
+    os.environ.update(environment)
     words = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(words, 1)
     os.dup2(words, 2)

@@ -93,8 +93,6 @@ class Run:
         """Train and return a summary; with `resume` go on from the newest checkpoint of this run."""
         prepare_process(self.phase.thread_num)
         self._card = card_of(self.runner, self.members.local_rank)
-        if self._card is not None:
-            torch.cuda.set_device(self._card)
         with contextlib.ExitStack() as stack:
             self._open_folders(stack)
             stack.callback(self._close)

@@ -259,8 +259,8 @@ class TestCrossChecks:
     @pytest.mark.parametrize(
         ("old", "new", "key", "words"),
         [
-            ("class: train", "class: cluster_train\n  fleet_mode: collective", "runner.0.fleet_mode", "gpu"),
             ("class: train", "class: cluster_train\n  device: gpu", "runner.0.device", "collective"),
+            ("class: train", "class: train\n  selected_gpus: a", "runner.0.selected_gpus", "match"),
             ("class: train", "class: infer\n  worker_num: 2", "runner.0.class", "one process"),
             ("class: train", "class: train\n  phases: [fist]", "runner.0.phases.0", "no phase `fist`"),
             ("class:", "evaluate_dataset_name: x\n  class:", "runner.0.evaluate_dataset_name", "no dataset"),

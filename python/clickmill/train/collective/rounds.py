@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from clickmill._core import Batch
-from clickmill.errors import AbsentSlotError, NoSamplesError
+from clickmill.errors import AbsentSlotError, DataError, NoSamplesError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,16 @@ _MOST_BAD_LINES = 10
 class RoundSource:
     """The share of one rank in a pass; all ranks call `next` the same number of times."""
 
-    def __init__(self, open_share: Callable[[], BatchSource], schema: Schema, channel: Channel) -> None:
+    def __init__(
+        self,
+        open_share: Callable[[], BatchSource],
+        schema: Schema,
+        channel: Channel,
+        *,
+        max_bad_lines: int | None = None,
+    ) -> None:
+        """`max_bad_lines` of all ranks together; each of them stops at as many of its own."""
+        self._max_bad_lines = max_bad_lines
         self._channel = channel
         self._empty = Batch.empty(schema)
         self._totals: deque[int] = deque()
@@ -49,6 +58,7 @@ class RoundSource:
         if total > 0:
             self._totals.append(total)
             return self._empty if batch is None else batch
+        self._check_bad_lines()
         self._check_slots()
         return None
 
@@ -94,6 +104,16 @@ class RoundSource:
             self._absent, batch = error, None
         self._is_out = batch is None
         return batch
+
+    def _check_bad_lines(self) -> None:
+        bad = json.loads(self.bad_lines())
+        if self._max_bad_lines is not None and bad["count"] > self._max_bad_lines:
+            first = bad["first"][0]
+            raise DataError(
+                f"{bad['count']} bad lines in the samples of all ranks; allowed: {self._max_bad_lines}; "
+                f"the first: {first['file']}:{first['line']}: {first['reason']}",
+                hint="mend them, or raise `max_bad_lines` of the data set",
+            )
 
     def _check_slots(self) -> None:
         absent = self.absent_slots()

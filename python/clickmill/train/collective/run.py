@@ -137,7 +137,8 @@ class CollectiveRun(Run):
 
     def _open_pass(self, pass_number: int, position: str | None) -> BatchSource:
         open_share = partial(super()._open_pass, pass_number, position)
-        self._source = RoundSource(open_share, self.parts.schema, self._group.rows)
+        limit = self.parts.data.config.max_bad_lines
+        self._source = RoundSource(open_share, self.parts.schema, self._group.rows, max_bad_lines=limit)
         return self._source
 
     def _together(self) -> Together:

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def card_of(runner: RunnerConfig, local_rank: int) -> torch.device | None:
-    """The card of a process among `selected_gpus`; None where the runner computes on the processor."""
+    """The card of a process among `selected_gpus`; None where the runner computes on the processor.
+
+    From now on torch takes it wherever none is named.
+    """
     if runner.device != "gpu":
         return None
     number = runner.cards[local_rank % len(runner.cards)]
@@ -24,4 +27,6 @@ def card_of(runner: RunnerConfig, local_rank: int) -> torch.device | None:
             f"runner `{runner.name}`: `device: gpu` with card {number}, but {there}",
             hint="choose others with `selected_gpus`, or compute with `device: cpu`",
         )
-    return torch.device("cuda", number)
+    device = torch.device("cuda", number)
+    torch.cuda.set_device(device)
+    return device

@@ -102,7 +102,7 @@ class DeviceComputer(Computer):
         sent: list[tuple[torch.Tensor, torch.Tensor]] = []
 
         def send(host: torch.Tensor) -> torch.Tensor:
-            there = host.to(device, non_blocking=True).requires_grad_()
+            there = host.detach().to(device, non_blocking=True).requires_grad_()
             sent.append((host, there))
             return there
 

@@ -45,5 +45,5 @@ class DeviceReplicas(Replicas):
         return bool(self.flat.isfinite().all())
 
     def copies(self) -> list[Array]:
-        flat: Array = self.flat.cpu().numpy()
+        flat: Array = self.flat.clone().cpu().numpy()
         return np.split(flat, np.cumsum(self.sizes)[:-1])

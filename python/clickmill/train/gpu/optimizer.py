@@ -88,7 +88,7 @@ class DeviceOptimizer:
     def state(self) -> tuple[int, list[Array]]:
         """Steps made, and for each parameter its kinds of state, in order."""
         ends = np.cumsum(self._net.sizes)[:-1]
-        kinds = [np.split(state.cpu().numpy(), ends) for state in self._states]
+        kinds = [np.split(state.clone().cpu().numpy(), ends) for state in self._states]
         return self._step, [kind[index] for index in range(len(self._net.sizes)) for kind in kinds]
 
     def load_state(self, step: int, states: Sequence[Array], /) -> None:
