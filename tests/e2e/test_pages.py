@@ -66,3 +66,10 @@ def test_admission_and_eviction_make_tables_smaller(place: Path, tmp_path: Path)
     everything = rows_of(place / "runs/all")
     assert rows_of(place / "runs/admitted") < everything / 2
     assert rows_of(place / "runs/evicted") <= 20_000 < everything
+
+
+def test_two_ranks_train_and_one_process_evaluates(place: Path, tmp_path: Path) -> None:
+    _, done = follow(DOCS / "guides/collective.md", place, tmp_path / "bin")
+    (auc,) = _VALIDATION_AUC.findall(done.stdout)
+    assert float(auc) > 0.5
+    assert "exact_auc" in done.stdout
