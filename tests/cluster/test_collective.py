@@ -178,12 +178,13 @@ def test_a_rank_that_is_killed_ends_all_and_the_run_goes_on_from_its_checkpoint(
     assert history(workplace / "run") == history(workplace / "whole")
 
 
-def local(*options: str) -> tuple[str, ...]:
+def local(*options: str, resume: bool = False) -> tuple[str, ...]:
     return train(
         "runner.0.class=local_cluster_train",
         "runner.0.fleet_mode=collective",
         "runner.0.worker_num=2",
         *options,
+        resume=resume,
     )
 
 
@@ -218,10 +219,17 @@ def test_an_error_of_another_rank_is_told_with_its_number(workplace):
     text = (workplace / "train.txt").read_text()
     (workplace / "worse.txt").write_text(text + "click:maybe\n" * 10)
     stopped = run(workplace, *local("dataset.0.data_path=worse.txt", "dataset.0.max_bad_lines=25"))
-    assert stopped.wait() == 1, stopped.words
-    assert "rank 1: ERROR: " in stopped.words
-    assert "error: rank 1 of 2 ended with exit code 1, and with it the run" in stopped.words
+    assert stopped.wait() == 3, stopped.words
+    assert "error: worker 1: " in stopped.words
+    assert "worker-1.log" in stopped.words
     assert "Traceback" not in stopped.words
+
+
+def test_one_command_goes_on_from_the_checkpoint_of_all_ranks(workplace):
+    run(workplace, *local("runner.0.epochs=1")).succeed()
+    run(workplace, *local("runner.0.epochs=2", resume=True)).succeed()
+    events = history(workplace / "run")
+    assert [event["pass"] for event in events if event["event"] == "pass_end"] == [0, 1]
 
 
 def test_bad_lines_of_all_ranks_count_together(workplace):

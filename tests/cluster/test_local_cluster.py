@@ -181,8 +181,7 @@ def test_snapshots_of_an_earlier_run_are_kept_only_to_go_on_from_them(tmp_path, 
 
 
 def test_workers_of_a_collective_run_get_ranks(tmp_path, held):
-    gpu = ("--set", "runner.0.fleet_mode=collective", "--set", "runner.0.device=gpu")
-    with launched(tmp_path, held, *TRAIN, *gpu) as run:
+    with launched(tmp_path, held, *TRAIN, "--set", "runner.0.fleet_mode=collective") as run:
         run.wait_until(lambda: len(held.alive("trainer")) == 2)
         found = [each["environ"] for each in held.arguments("trainer")]
         assert sorted(each["RANK"] for each in found) == ["0", "1"]

@@ -84,8 +84,7 @@ def test_too_few_ranks_are_refused(tmp_path, stage):
 
 def test_ranks_of_a_collective_run_are_all_workers(tmp_path, stage):
     stage.write("hold")
-    gpu = ("--set", "runner.0.fleet_mode=collective", "--set", "runner.0.device=gpu")
-    with launched(tmp_path, stage, *mpirun(3, *gpu)) as run:
+    with launched(tmp_path, stage, *mpirun(3, "--set", "runner.0.fleet_mode=collective")) as run:
         run.wait_until(lambda: len(stage.alive("trainer")) == 3)
         found = [each["environ"] for each in stage.arguments("trainer")]
         assert sorted(each["RANK"] for each in found) == ["0", "1", "2"]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json as json_module
 import logging
+import os
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +18,9 @@ from clickmill.cli.output import print_json, print_text
 from clickmill.cli.progress import training_observers
 from clickmill.cli.runs import print_summary
 from clickmill.errors import ClickmillError, ConfigError
+
+if TYPE_CHECKING:
+    from clickmill.config import Config, RunnerConfig
 
 logger = logging.getLogger("clickmill.train")
 
@@ -127,9 +131,18 @@ def pserver(
 def trainer(
     model: ConfigSource,
     coordinator: Annotated[
-        str, typer.Option("--coordinator", metavar="HOST:PORT", help="Address of the first server.")
-    ],
+        str,
+        typer.Option(
+            "--coordinator",
+            metavar="HOST:PORT",
+            help="Address of the first server; a rank of a collective run has none.",
+        ),
+    ] = "",
     overrides: Overrides = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="As a rank: go on from the newest checkpoint of the run, exactly."),
+    ] = False,
     name: Annotated[str, typer.Option("--name", help="What logs call it.")] = "trainer",
     token_file: TokenFile = "",
     metrics_host: Annotated[
@@ -143,9 +156,13 @@ def trainer(
 ) -> None:
     """Train what the coordinator of a cluster gives out, until the run is over.
 
+    With `fleet_mode: collective` there is none: this process is the rank that its environment says (RANK,
+    WORLD_SIZE, MASTER_ADDR, MASTER_PORT, or what PaddlePaddle's launchers set).
+
     \b
     Example:
       clickmill trainer -m config.yaml --coordinator 127.0.0.1:30240
+      RANK=1 WORLD_SIZE=2 MASTER_ADDR=10.0.0.7 MASTER_PORT=29500 clickmill trainer -m config.yaml
     """
     from clickmill.config import load_config
     from clickmill.ps.wire import read_token
@@ -153,6 +170,10 @@ def trainer(
     require("torch", purpose="training")
     config = load_config(model, overrides=overrides or ())
     runner = config.runners()[0]
+    _check_place(runner, coordinator, resume=resume)
+    if runner.is_collective:
+        _train_rank(config, runner, resume=resume, json=json)
+        return
     phase = config.phases_of(runner)[0]
     token = read_token(token_file or runner.cluster.token_file)
     host = coordinator.rpartition(":")[0]
@@ -193,6 +214,38 @@ def tls_files(certificate: str, key: str, authority: str, server_name: str) -> d
     if not (certificate and key and authority):
         raise ConfigError("TLS needs all of --tls-certificate, --tls-key and --tls-authority")
     return {"certificate": certificate, "key": key, "authority": authority, "server_name": server_name}
+
+
+def _check_place(runner: RunnerConfig, coordinator: str, *, resume: bool) -> None:
+    """Ranks know no coordinator, trainers of a cluster with servers need one."""
+    if runner.is_collective:
+        if coordinator:
+            raise ConfigError(f"runner `{runner.name}` is collective: its ranks know no coordinator")
+    elif not coordinator:
+        raise ConfigError(
+            f"runner `{runner.name}` trains with servers: give the address of the first with --coordinator",
+            hint="only ranks need none: `fleet_mode: collective`",
+        )
+    elif resume:
+        raise ConfigError("--resume is for ranks; servers go on from the snapshots that they find")
+
+
+def _train_rank(config: Config, runner: RunnerConfig, *, resume: bool, json: bool) -> None:
+    """One rank of a collective run; rank 0 tells what it came to."""
+    seat = import_module("clickmill.launch.seat").read_seat(os.environ)
+    if seat is None:
+        raise ConfigError(
+            f"runner `{runner.name}` is collective, but the environment does not say which rank this is",
+            hint="set `RANK`, `WORLD_SIZE`, `MASTER_ADDR`, `MASTER_PORT`; or `clickmill train` with class "
+            "`local_cluster_train`",
+        )
+    observers = training_observers(is_shown=not json)
+    api = import_module("clickmill.train.api")
+    summaries = api.train_rank(config, runner, seat, resume=resume, observers=observers)
+    if json and summaries:
+        print_json(summaries)
+    for summary in () if json else summaries:
+        print_summary(summary)
 
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from clickmill.config import Config, RunnerConfig
+    from clickmill.train.collective.seat import Seat
 
 
 def register(app: typer.Typer) -> None:
@@ -51,8 +52,9 @@ def train(
 ) -> None:
     """Train as the runners of a configuration say.
 
-    A runner of class `local_cluster_train` starts parameter servers and trainers on this machine; with
-    `cluster_train` this process becomes the one that its environment or mpirun says.
+    A runner of class `local_cluster_train` starts all processes of the run on this machine: parameter servers
+    and trainers, or ranks; with `cluster_train` this process becomes the one that its environment or mpirun
+    says.
 
     \b
     Example:
@@ -86,10 +88,15 @@ def _launch(config: Config, model: str, overrides: list[str], *, resume: bool, j
         observers = training_observers(is_shown=not json)
         return _training("api").train_runner(config, runner, resume=resume, observers=observers)
 
+    def train_rank(runner: RunnerConfig, seat: Seat) -> Any:
+        observers = training_observers(is_shown=not json)
+        return _training("api").train_rank(config, runner, seat, resume=resume, observers=observers)
+
     return Launch(
         config,
         Source(model, tuple(overrides), tuple(talk_arguments())),
         train_here,
+        train_rank,
         is_resumed=resume,
         is_json=json,
         new_display=partial(cluster_display, is_shown=not json),

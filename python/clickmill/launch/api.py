@@ -14,6 +14,7 @@ from clickmill.launch.local import LocalCluster
 from clickmill.launch.mpi import read_rank
 from clickmill.launch.ranks import RankRun
 from clickmill.launch.roles import read_role
+from clickmill.launch.seat import read_seat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from clickmill.launch.mpi import Rank
     from clickmill.launch.role import Source
     from clickmill.launch.screen import Display
+    from clickmill.train.collective.seat import Seat
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class Launch:
     """The same configuration as roles are to read it."""
     train_here: Callable[[RunnerConfig], list[Any]]
     """Runs a runner that needs no other process."""
+    train_rank: Callable[[RunnerConfig, Seat], list[Any]]
+    """Runs a collective runner as one of its ranks."""
     is_resumed: bool = False
     is_json: bool = False
     new_display: Callable[[], Display | None] = field(default=lambda: None)
@@ -60,12 +64,21 @@ class Launch:
         source = self.source.with_overrides(f"mode={json.dumps(runner.name)}")
         rank = read_rank(self.environ)
         is_ranked = rank is not None and rank.size > 1
-        if runner.class_name == "local_cluster_train" and not is_ranked:
+        if runner.class_name != "cluster_train" and not is_ranked:
             return LocalCluster(runner, source, self.new_display()).train(resume=self.is_resumed)
         if runner.class_name == "cluster_train":
-            role = read_role(self.environ, is_collective=runner.fleet_mode == "collective")
+            role = read_role(self.environ, is_collective=runner.is_collective)
             if role is not None:
-                become(role_command(role, self.config, runner, source, is_json=self.is_json), role)
+                become(
+                    role_command(
+                        role, self.config, runner, source, resume=self.is_resumed, is_json=self.is_json
+                    ),
+                    role,
+                )
+            # torchrun and its like say no more than which rank this is.
+            seat = read_seat(self.environ) if runner.is_collective else None
+            if seat is not None:
+                return self.train_rank(runner, seat)
         if rank is None:
             raise self._without_role(runner)
         return self._train_rank(runner, source, rank)
@@ -76,7 +89,8 @@ class Launch:
     def _without_role(self, runner: RunnerConfig) -> ConfigError:
         message = (
             "`cluster_train` is one process of a cluster, but the environment gives this one no role: "
-            "CLICKMILL_ROLE, PADDLE_TRAINING_ROLE and TRAINING_ROLE are not set, and no mpirun started it"
+            "CLICKMILL_ROLE, PADDLE_TRAINING_ROLE and TRAINING_ROLE are not set, "
+            f"{'nor is RANK, ' if runner.is_collective else ''}and no mpirun started it"
         )
         place = ("runner", self.config.runner.index(runner), "class")
         return ConfigError.of(

@@ -18,6 +18,7 @@ from clickmill.launch.role import (
     trainer_command,
     worker_command,
 )
+from clickmill.launch.seat import local_rank
 
 if TYPE_CHECKING:
     from clickmill.config import Config, RunnerConfig
@@ -29,14 +30,31 @@ _LOOPBACK = Address("127.0.0.1", 0)
 
 
 def role_command(
-    role: Role, config: Config, runner: RunnerConfig, source: Source, *, is_json: bool
+    role: Role,
+    config: Config,
+    runner: RunnerConfig,
+    source: Source,
+    *,
+    resume: bool = False,
+    is_json: bool,
 ) -> RoleCommand:
-    """The command of a role, with what the environment says about training as overrides."""
+    """The command of a role, with what the environment says about training as overrides.
+
+    With `resume` a collective worker goes on from the newest checkpoint; servers do so from their snapshots.
+    """
     source = source.with_overrides(*role_overrides(role, config, runner))
     secrets = Secrets(role.token_file or _file_of(runner, role), role.is_insecure)
     if role.workers:
         assert role.index is not None
-        return worker_command(role.index, len(role.workers), source, meeting=role.workers[0], is_json=is_json)
+        return worker_command(
+            role.index,
+            len(role.workers),
+            source,
+            meeting=role.workers[0],
+            local_rank=local_rank(role),
+            resume=resume,
+            is_json=is_json,
+        )
     if role.kind == "pserver":
         assert role.index is not None
         return pserver_command(

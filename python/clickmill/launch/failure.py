@@ -31,6 +31,11 @@ def is_final(code: int, words: Sequence[str]) -> bool:
     return code in _FINAL_CODES or (_last_told(words) or {}).get("kind") in _FINAL_KINDS
 
 
+def is_lost(words: Sequence[str]) -> bool:
+    """Whether it failed only because another process of the run had."""
+    return (_last_told(words) or {}).get("kind") == "MemberLostError"
+
+
 def told_error(line: str) -> dict[str, Any] | None:
     """The error that a command with `--json` tells on stderr; None for any other line."""
     if not line.startswith('{"error"'):

@@ -55,8 +55,9 @@ class LocalCluster:
         with only_writer(self.folder / LOGS):
             if not resume and (self.folder / SNAPSHOTS).exists():
                 shutil.rmtree(self.folder / SNAPSHOTS)
-            if self.runner.fleet_mode == "collective":
-                return self._supervise("worker", self._train_collective, max_restarts=0)
+            if self.runner.is_collective:
+                body = partial(self._train_collective, resume=resume)
+                return self._supervise("worker", body, max_restarts=0)
             with self._secrets() as secrets:
                 return self._supervise("trainer", partial(self._train, secrets=secrets))
 
@@ -66,7 +67,8 @@ class LocalCluster:
             max_restarts=cluster.max_restarts if max_restarts is None else max_restarts,
             start_deadline_s=cluster.wait_for_members_s,
         )
-        names = [f"{trainers} {self.runner.worker_num - 1}", f"pserver {self.runner.server_num - 1}"]
+        number = self.runner.num_ranks if self.runner.is_collective else self.runner.worker_num
+        names = [f"{trainers} {number - 1}", f"pserver {self.runner.server_num - 1}"]
         screen = Screen(names, display=self.display)
         return supervise(body, screen=screen, logs=self.folder / LOGS, policy=policy)
 
@@ -79,10 +81,10 @@ class LocalCluster:
             supervisor.start_trainer(Member(command.name, "trainer", _always(command)))
         return await supervisor.finish()
 
-    async def _train_collective(self, supervisor: Supervisor) -> Any:
-        size, meeting = self.runner.worker_num, Address(HOST, free_port())
+    async def _train_collective(self, supervisor: Supervisor, *, resume: bool) -> Any:
+        size, meeting = self.runner.num_ranks, Address(HOST, free_port())
         for rank in range(size):
-            command = worker_command(rank, size, self.source, meeting=meeting, local_rank=rank)
+            command = worker_command(rank, size, self.source, meeting=meeting, local_rank=rank, resume=resume)
             supervisor.start_trainer(Member(command.name, "trainer", _always(command)))
         return await supervisor.finish()
 

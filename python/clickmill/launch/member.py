@@ -47,6 +47,8 @@ class Member:
         """Resolved when a server listens for the first time."""
         self.is_done = asyncio.Event()
         """It has ended well."""
+        self.is_lost = False
+        """It has ended because another one had."""
         self.words: deque[str] = deque(maxlen=_MAX_WORDS)
         self._output: list[bytes] = []
         self._num_output_bytes = 0

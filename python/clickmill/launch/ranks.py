@@ -48,8 +48,8 @@ class RankRun:
         """
         if self.rank.rank == 0 and not resume:
             shutil.rmtree(Path(self.runner.run_folder) / SNAPSHOTS, ignore_errors=True)
-        if self.runner.fleet_mode == "collective":
-            return self._train_collective()
+        if self.runner.is_collective:
+            return self._train_collective(resume=resume)
         if self.rank.size <= self.runner.server_num:
             raise ConfigError(
                 f"{self.rank.size} ranks are too few for {self.runner.server_num} servers and a trainer",
@@ -78,12 +78,11 @@ class RankRun:
         """As many workers as there are ranks for, where the file does not say."""
         if "worker_num" in self.runner.model_fields_set:
             return self.source
-        is_collective = self.runner.fleet_mode == "collective"
-        number = self.rank.size - (0 if is_collective else self.runner.server_num)
+        number = self.rank.size - (0 if self.runner.is_collective else self.runner.server_num)
         place = self.config.runner.index(self.runner)
         return self.source.with_overrides(f"runner.{place}.worker_num={number}")
 
-    def _train_collective(self) -> Any:
+    def _train_collective(self, *, resume: bool) -> Any:
         rank = self.rank
         with self._opened() if rank.rank == 0 else contextlib.nullcontext():
             if rank.rank == 0:
@@ -93,7 +92,12 @@ class RankRun:
                 # Nobody listens there before rank 0 has imported torch.
                 meeting = self.rendezvous.wait(self.runner.cluster.wait_for_members_s, until_open=False)
             command = worker_command(
-                rank.rank, rank.size, self._sized(), meeting=meeting, local_rank=rank.local_rank
+                rank.rank,
+                rank.size,
+                self._sized(),
+                meeting=meeting,
+                local_rank=rank.local_rank,
+                resume=resume,
             )
             summary = self._supervise(lambda supervisor: _follow(supervisor, command), max_restarts=0)
         return summary if rank.rank == 0 else None

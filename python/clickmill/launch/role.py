@@ -145,7 +145,8 @@ def worker_command(
     source: Source,
     *,
     meeting: Address,
-    local_rank: int = 0,
+    local_rank: int,
+    resume: bool = False,
     is_json: bool = True,
     clickmill: Sequence[str] | None = None,
 ) -> RoleCommand:
@@ -157,8 +158,10 @@ def worker_command(
         "MASTER_ADDR": meeting.host,
         "MASTER_PORT": str(meeting.port),
     }
-    argv = (*(clickmill or CLICKMILL), *source.talk, "trainer", *source.arguments, *_json(is_json))
-    return RoleCommand(f"worker {rank}", argv, env)
+    argv = [*(clickmill or CLICKMILL), *source.talk, "trainer", *source.arguments]
+    if resume:
+        argv.append("--resume")
+    return RoleCommand(f"worker {rank}", (*argv, *_json(is_json)), env)
 
 
 def _json(is_json: bool) -> list[str]:

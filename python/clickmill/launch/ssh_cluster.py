@@ -126,7 +126,12 @@ class SshCluster:
         meeting = Address(self._members[0].name, self.hosts.port)
         for host in self._members:
             command = worker_command(
-                host.index, len(self._members), source, meeting=meeting, clickmill=self._clickmill
+                host.index,
+                len(self._members),
+                source,
+                meeting=meeting,
+                local_rank=0,
+                clickmill=self._clickmill,
             )
             supervisor.start_trainer(self._trainer(host, command))
         return await supervisor.finish()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clickmill.errors import ClickmillError, StateError
-from clickmill.launch.failure import exit_words, failure, is_final
+from clickmill.launch.failure import exit_words, failure, is_final, is_lost
 from clickmill.launch.process import Process
 from clickmill.store.durable import writing
 
@@ -145,6 +145,8 @@ class Supervisor:
                 if self._ending.is_set() or self._is_done(member, code):
                     return
                 if is_final(code, member.words) or member.num_restarts >= self._policy.max_restarts:
+                    if is_lost(member.words):
+                        await self._other_fails(member)
                     self.stop(failure(member.name, code, member.words, self._log_of(member)))
                     return
                 member.num_restarts += 1
@@ -157,6 +159,14 @@ class Supervisor:
                     await asyncio.wait_for(self._ending.wait(), min(pause, _LONGEST_PAUSE_S))
         except (ClickmillError, OSError) as error:
             self.stop(error)
+
+    async def _other_fails(self, member: Member) -> None:
+        """Wait for the end of whoever failed first: its reason counts, and it may take longer to end."""
+        member.is_lost = True
+        if all(each.is_lost or not each.is_alive for each in self._members):
+            return
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self.over), self._policy.end_deadline_s)
 
     async def _one_life(self, member: Member) -> int:
         member.start_over()

@@ -121,10 +121,14 @@ class TestForModel:
 
 
 class TestNotes:
-    @pytest.mark.parametrize("line", ["trainer_class: x.py", "save_inference_interval: 1", "device: gpu"])
+    @pytest.mark.parametrize("line", ["trainer_class: x.py", "save_inference_interval: 1"])
     def test_key_that_does_nothing_is_noted(self, small: str, line: str) -> None:
         (note,) = parse_config(small.replace("class: train", f"class: train\n  {line}")).notes
         assert (note.key, note.line) == (f"runner.0.{line.partition(':')[0]}", 6)
+
+    def test_a_card_for_scoring_is_noted(self, small: str) -> None:
+        (note,) = parse_config(small.replace("class: train", "class: infer\n  device: gpu")).notes
+        assert (note.key, note.line) == ("runner.0.device", 6)
 
     def test_key_at_its_default_is_not_noted(self, small: str) -> None:
         lines = "\n  trainer_class: ''\n  save_inference_interval: -1\n  device: cpu"

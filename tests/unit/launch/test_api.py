@@ -28,7 +28,13 @@ def test_a_local_cluster_may_be_one_runner_of_several() -> None:
 def test_a_process_that_becomes_a_role_can_run_nothing_before_it() -> None:
     config = parse_config(CONFIG.replace("CLASS", "cluster_train"))
     trained: list[object] = []
-    launch = Launch(config, Source("config.yaml"), lambda runner: [trained.append(runner)], environ={})
+    launch = Launch(
+        config,
+        Source("config.yaml"),
+        lambda runner: [trained.append(runner)],
+        lambda runner, seat: [trained.append((runner, seat))],
+        environ={},
+    )
     with pytest.raises(ConfigError, match=r"config.yaml:5:.*it must be the only runner of `mode`"):
         launch.train()
     assert trained == []
