@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clickmill import _core
 from clickmill.train.measures import main_metric, scoring_metrics, training_metrics
 from clickmill.train.settings import make_schedule, make_stopping
 
@@ -74,12 +73,12 @@ class Decider:
         return metrics.complete(found) if found.get("count") else {}
 
 
-def load_table(folder: Path, snapshot: Message, number: int, config: str) -> _core.Table:
-    """A table put together from the parts that servers have written."""
+def table_chains(folder: Path, snapshot: Message, number: int) -> list[list[Path]]:
+    """For each server, the files that it has written of a table: a full one and what changed since."""
     chains: dict[int, list[Path]] = {}
     for layer in snapshot["layers"]:
         for file in layer["files"]:
             name = f"{number}.{file['server']:04d}.rows"
             if Path(file["name"]).name == name:
                 chains.setdefault(file["server"], []).append(folder / file["name"])
-    return _core.Table.load_parts(list(chains.values()), config)
+    return list(chains.values())

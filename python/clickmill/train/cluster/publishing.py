@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clickmill import _core
 from clickmill.train.checkpoint import VERSION, Manifest, write_checkpoint
 from clickmill.train.cluster.buffers import encode_buffers, load_buffers
-from clickmill.train.cluster.duties import load_table
+from clickmill.train.cluster.duties import table_chains
 from clickmill.train.measures import training_metrics
 from clickmill.train.saving import encode_metrics
 
@@ -169,7 +170,12 @@ class Publisher:
 
     def _table_writer(self, snapshot: Message, number: int, name: str) -> Writer:
         def write(path: Path) -> dict[str, str]:
-            table = load_table(self._snapshots, snapshot, number, self._parts.tables.config(name))
-            return {"id": json.loads(table.save(path))["id"]}
+            chains = table_chains(self._snapshots, snapshot, number)
+            if all(len(chain) == 1 for chain in chains):
+                # Copied block by block: the table may be larger than the memory of this process.
+                report = _core.join_saves([chain[0] for chain in chains], path)
+            else:
+                report = _core.Table.load_parts(chains, self._parts.tables.config(name)).save(path)
+            return {"id": json.loads(report)["id"]}
 
         return write
