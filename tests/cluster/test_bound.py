@@ -44,6 +44,11 @@ def report(folder: Path) -> dict[str, Any]:
     return found
 
 
+def shares_of(trainer: dict[str, Any]) -> list[str]:
+    """Stages that half of a trainer's time goes to, of late."""
+    return [stage for stage, share in trainer["statistics"]["shares"].items() if share > 0.5]
+
+
 def train(running: Running, *overrides: str, trainers: int = 1) -> dict[str, Any]:
     for _ in range(trainers):
         running.trainer(f"runner.0.worker_num={trainers}", *overrides)
@@ -100,13 +105,14 @@ def test_a_slow_network_bounds_by_its_direction(tmp_path, pservers, slow, bound)
 @pytest.mark.timeout(200)
 def test_a_stopped_peer_bounds_sync_by_waiting(tmp_path):
     with cluster(tmp_path, samples=2000, pause=0.005) as running:
-        running.pserver("--index", "0", "--dead-after", "5")
+        running.pserver("--index", "0", "--dead-after", "12")
         for _ in range(2):
             running.trainer("runner.0.worker_num=2", "runner.0.distribute_strategy=sync")
         before = running.wait_for(lambda status: status["batches"] > 10)
         assert len(before["trainers"]) == 2
         stopped = running.trainers[1]
         stopped.kill(signal.SIGSTOP)
+        running.wait_for(lambda status: any("wait" in shares_of(each) for each in status["trainers"]))
         running.wait_for(lambda status: len(status["trainers"]) == 1)  # the other was given up
         stopped.kill(signal.SIGKILL)
         running.hurry()

@@ -51,11 +51,12 @@ mod tests {
             pushing_us: 12,
             waiting_us: 7,
         };
-        let mut payload = Vec::new();
-        let mut out = Writer::new(&mut payload);
+        let mut frame = crate::Frame::default();
+        let mut out = frame.begin();
         timing.encode(&mut out);
         out.bytes(b"rows");
-        assert_eq!(Timing::decode(&payload).unwrap(), (timing, &b"rows"[..]));
+        let payload = frame.payload();
+        assert_eq!(Timing::decode(payload).unwrap(), (timing, &b"rows"[..]));
         assert!(Timing::decode(&payload[..15]).is_err());
     }
 }

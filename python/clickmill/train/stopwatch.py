@@ -11,6 +11,7 @@ import contextlib
 import logging
 import threading
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +21,16 @@ logger = logging.getLogger("clickmill.train")
 
 OTHER = "other"
 """Time of no stage."""
+
+
+@dataclass
+class _UnderWay:
+    """A stage that has begun; None: a wait for others."""
+
+    stage: str | None
+    started: float
+    inner: float = 0.0
+    """Seconds of stages inside of it, which are not its own."""
 
 
 class Stopwatch:
@@ -32,63 +43,74 @@ class Stopwatch:
         self._began = time.perf_counter()
         self._seconds: dict[str, float] = {}
         self._beside: dict[str, float] = {}
-        self._inner: list[float] = []
-        """Seconds of stages inside of those under way, which are not theirs."""
+        self._under_way: list[_UnderWay] = []
+        """The innermost last."""
         self._marked: dict[str, float] = {}
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
     def measure(self, stage: str) -> Iterator[None]:
         """Count the time of the block, without that of stages inside of it."""
-        is_beside = threading.get_ident() != self._owner
-        started = time.perf_counter()
-        if not is_beside:
-            self._inner.append(0.0)
+        if threading.get_ident() != self._owner:
+            started = time.perf_counter()
+            try:
+                yield
+            finally:
+                seconds = time.perf_counter() - started
+                with self._lock:
+                    self._beside[stage] = self._beside.get(stage, 0.0) + seconds
+            return
+        self._begin(stage)
         try:
             yield
         finally:
-            seconds = time.perf_counter() - started
-            if is_beside:
-                with self._lock:
-                    self._beside[stage] = self._beside.get(stage, 0.0) + seconds
-            else:
-                self._count({stage: 1.0}, seconds)
+            self._end({stage: 1.0})
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
         """The block waits for threads that work beside: its time is that of what they do."""
-        started = time.perf_counter()
-        self._inner.append(0.0)
+        self._begin(None)
         try:
             yield
         finally:
-            seconds = time.perf_counter() - started
             with self._lock:
                 beside, self._beside = self._beside, {}
             total = sum(beside.values())
-            self._count({stage: spent / total for stage, spent in beside.items()} if total else {}, seconds)
+            self._end({stage: spent / total for stage, spent in beside.items()} if total else {})
 
     def add(self, seconds: dict[str, float]) -> None:
         """Seconds that were measured elsewhere, within the stage under way where there is one."""
         with self._lock:
             for stage, spent in seconds.items():
                 self._seconds[stage] = self._seconds.get(stage, 0.0) + spent
-        if self._inner:
-            self._inner[-1] += sum(seconds.values())
+            if self._under_way:
+                self._under_way[-1].inner += sum(seconds.values())
 
-    def _count(self, shares: dict[str, float], seconds: float) -> None:
-        own = max(seconds - self._inner.pop(), 0.0)
-        if self._inner:
-            self._inner[-1] += seconds
+    def _begin(self, stage: str | None) -> None:
         with self._lock:
+            self._under_way.append(_UnderWay(stage, time.perf_counter()))
+
+    def _end(self, shares: dict[str, float]) -> None:
+        with self._lock:
+            ended = self._under_way.pop()
+            seconds = time.perf_counter() - ended.started
+            if self._under_way:
+                self._under_way[-1].inner += seconds
             for stage, share in shares.items():
-                self._seconds[stage] = self._seconds.get(stage, 0.0) + own * share
+                own = max(seconds - ended.inner, 0.0) * share
+                self._seconds[stage] = self._seconds.get(stage, 0.0) + own
 
     def totals(self) -> dict[str, float]:
-        """Seconds by stage since the start, `other` among them; from any thread."""
+        """Seconds by stage since the start, with what is under way, and `other`; from any thread."""
         with self._lock:
-            seconds = dict(self._seconds)
-        passed = time.perf_counter() - self._began
+            seconds, now, inside = dict(self._seconds), time.perf_counter(), 0.0
+            for each in reversed(self._under_way):
+                passed = now - each.started
+                if each.stage is not None:
+                    own = max(passed - each.inner - inside, 0.0)
+                    seconds[each.stage] = seconds.get(each.stage, 0.0) + own
+                inside = passed
+        passed = now - self._began
         seconds[OTHER] = max(passed - sum(seconds.values()), 0.0)
         return seconds
 

@@ -71,6 +71,18 @@ def test_taking_starts_again_and_totals_do_not(clock):
     assert watch.totals()["read"] == pytest.approx(3.0)
 
 
+def test_who_asks_meanwhile_sees_the_stage_that_is_under_way(clock):
+    watch = Stopwatch()
+    seen: list[dict[str, float]] = []
+    with watch.measure("push"):
+        clock.now += 1.0
+        with watch.measure("wait"):
+            clock.now += 9.0
+            beside(lambda: seen.append(watch.totals()))
+    assert seen == [pytest.approx({"push": 1.0, "wait": 9.0, "other": 0.0})]
+    assert watch.totals() == pytest.approx({"push": 1.0, "wait": 9.0, "other": 0.0})
+
+
 def bound(**trainers: dict[str, float]) -> Bound:
     return find_bound({name: [{"event": "interval", "stages": own}] for name, own in trainers.items()})
 
