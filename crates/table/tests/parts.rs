@@ -342,3 +342,32 @@ fn a_sign_seen_before_a_restore_is_admitted_no_later_on_its_new_server() {
     train(&mut table, 3, &(0..60).collect::<Vec<_>>());
     assert_eq!(table.len(), 60, "each at its third sighting");
 }
+
+#[test]
+fn rows_that_were_not_updated_for_longest_go_first_when_there_is_no_room() {
+    let mut config = config(optimizers()[0]);
+    config.eviction.show_click = None;
+    let mut table = Table::new(config).expect("a valid configuration");
+    for step in 1..=10 {
+        train(&mut table, step, &(step * 10..step * 10 + 10).collect::<Vec<_>>());
+    }
+    train(&mut table, 11, &[10, 11]);
+    assert_eq!(table.evict_to(50).expect("memory"), (0, 50));
+    assert_eq!(table.len(), 50);
+    let gone = table.remove_where(|sign| sign == 10 || sign == 11 || sign >= 62);
+    assert_eq!(gone.expect("memory"), 50, "they were updated last");
+    assert_eq!(table.evict_to(50).expect("memory"), (0, 0), "there is room");
+}
+
+#[test]
+fn rows_with_the_lowest_scores_go_first_where_there_are_scores() {
+    let mut table = Table::new(config(optimizers()[0])).expect("a valid configuration");
+    let signs: Vec<u64> = (0..40).collect();
+    train(&mut table, 1, &signs);
+    train(&mut table, 2, &signs[..10]);
+    train(&mut table, 3, &signs[..10]);
+    train(&mut table, 4, &signs[10..]);
+    assert_eq!(table.evict_to(10).expect("memory"), (0, 30));
+    let gone = table.remove_where(|sign| sign < 10);
+    assert_eq!(gone.expect("memory"), 10, "seen three times, though not of late");
+}

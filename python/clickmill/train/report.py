@@ -49,8 +49,8 @@ def write_report(run_folder: Path, out: Path | None = None) -> Path:
     return target
 
 
-def render(events: list[dict[str, Any]], name: str, bound: Bound) -> str:
-    """HTML text of the page."""
+def render(events: list[dict[str, Any]], name: str, bound: Bound | None = None) -> str:
+    """HTML text of the page; `bound` where it does not follow from the events alone."""
     start: dict[str, Any] = next((e for e in events if e["event"] == "run_start"), {})
     ends = [e for e in events if e["event"] == "pass_end"]
     notes = [e["text"] for e in events if e["event"] == "note"]
@@ -63,7 +63,7 @@ def render(events: list[dict[str, Any]], name: str, bound: Bound) -> str:
         subtitle=escape(subtitle),
         cards="".join(_cards(events, ends)),
         charts="".join(f"<figure>{svg}</figure>" for svg in _charts(events)),
-        bound=_bound(bound),
+        bound=_bound(bound or find_bound({"trainer": events})),
         passes=_pass_table(ends),
         notes=("<h2>Notes</h2><ul>" + "".join(f"<li>{escape(n)}</li>" for n in notes) + "</ul>")
         if notes
