@@ -93,4 +93,7 @@ bench: bench-setup ## Run all benchmarks; results in benchmarks/results/
 	$(BIN)/python benchmarks/table.py
 	$(BIN)/python benchmarks/parsing.py
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/pserver.py
+	$(BIN)/python benchmarks/cluster.py
+	$(BIN)/python benchmarks/scaling.py
 	$(BIN)/python benchmarks/quality.py
