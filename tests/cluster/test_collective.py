@@ -229,7 +229,7 @@ def test_one_command_goes_on_from_the_checkpoint_of_all_ranks(workplace):
     run(workplace, *local("runner.0.epochs=1")).succeed()
     run(workplace, *local("runner.0.epochs=2", resume=True)).succeed()
     events = history(workplace / "run")
-    assert [event["pass"] for event in events if event["event"] == "pass_end"] == [0, 1]
+    assert [event["pass_number"] for event in events if event["event"] == "pass_end"] == [0, 1]
 
 
 def test_bad_lines_of_all_ranks_count_together(workplace):
