@@ -557,6 +557,10 @@ class Session:
         """
         `place_json`: epoch, incarnation, addresses of the servers, route and the size of the dense part.
         """
+    def abandon(self, /) -> None:
+        """
+        Ends the step under way, and all to come, with an `EpochError`. From any thread.
+        """
     def locate(self, /, batch: Batch, feeds: SupportsGetItem[int, tuple[SupportsIndex, SupportsIndex]]) -> Ticket:
         """
         Finds out which servers hold the rows of a batch; `feeds` are groups of the batch and table numbers.

@@ -4,10 +4,14 @@ import gzip
 import json
 import random
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from tests.checkpoints import fingerprint
+from tests.cluster import fleet
 
 CONFIG = """
 workspace: "."
@@ -144,3 +148,25 @@ def workplace(tmp_path: Path, data: Path) -> Path:
     (tmp_path / "reader.py").write_text(READER)
     (tmp_path / "model.py").write_text(MODEL)
     return tmp_path
+
+
+def lay_out(place: Path, data: Path) -> Path:
+    for path in data.glob("*.txt"):
+        (place / path.name).symlink_to(path)
+    (place / "config.yaml").write_text(fleet.CONFIG)
+    return place
+
+
+@pytest.fixture
+def cluster_place(tmp_path: Path, data: Path) -> Path:
+    """A folder with the data and the configuration of a cluster."""
+    return lay_out(tmp_path, data)
+
+
+@pytest.fixture(scope="session")
+def undisturbed_sync(tmp_path_factory: pytest.TempPathFactory, data: Path) -> dict[str, Any]:
+    """What two lanes come to that nothing happens to: one server, one trainer."""
+    place = lay_out(tmp_path_factory.mktemp("undisturbed"), data)
+    own, summary = fleet.run_fleet(place, 1, 1, gather_s=0.01)
+    own.assert_exact(summary)
+    return fingerprint(place / summary["checkpoint"])

@@ -21,6 +21,8 @@ from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+from tests.cluster.network import move_to
+
 DEADLINE_SECONDS = 120
 PEAK = "peak.txt"
 
@@ -41,6 +43,8 @@ def server() -> ForkServerContext:
             "torch",
             "clickmill.cli",
             "clickmill.train.api",
+            "clickmill.train.cluster.trainer",
+            "clickmill.ps.pserver",
             "clickmill.train.collective.rank",
             "clickmill.data.parquet",
         ]
@@ -78,6 +82,12 @@ class Command:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
+    def end(self) -> None:
+        """Kill it if it lives."""
+        if self.process.is_alive():
+            self.kill()
+        self.process.join()
+
     def wait(self) -> int:
         """Exit code, negative for a signal."""
         self.process.join(DEADLINE_SECONDS)
@@ -107,19 +117,36 @@ def command(
 
     With `file_bytes` no file can grow beyond that size, as on a disk that is full.
     """
-    log = folder / log_name
-    log.unlink(missing_ok=True)
-    process = server().Process(
-        target=_run, args=(str(folder), str(log), arguments, crash, file_bytes, environment or {})
+    running = start(
+        folder,
+        folder / log_name,
+        *arguments,
+        crash=crash,
+        file_bytes=file_bytes,
+        environment=environment,
     )
-    process.start()
-    running = Command(process, log)
     try:
         yield running
     finally:
-        if process.is_alive():
-            running.kill()
-        process.join()
+        running.end()
+
+
+def start(
+    folder: Path,
+    log: Path,
+    *arguments: str,
+    crash: Crash | None = None,
+    file_bytes: int | None = None,
+    environment: dict[str, str] | None = None,
+    namespace: str | None = None,
+) -> Command:
+    """As `command`, for one of several; whoever starts it sees to its end. `namespace`: its network."""
+    log.unlink(missing_ok=True)
+    process = server().Process(
+        target=_run, args=(str(folder), str(log), arguments, crash, file_bytes, environment or {}, namespace)
+    )
+    process.start()
+    return Command(process, log)
 
 
 def run(folder: Path, *arguments: str, crash: Crash | None = None, file_bytes: int | None = None) -> Command:
@@ -136,8 +163,11 @@ def _run(
     crash: Crash | None,
     file_bytes: int | None,
     environment: dict[str, str],
+    namespace: str | None,
 ) -> None:
     os.chdir(folder)
+    if namespace is not None:
+        move_to(namespace)
     os.environ.update(environment)
     words = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(words, 1)

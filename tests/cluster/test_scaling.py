@@ -16,7 +16,7 @@ SAMPLES, PAUSE = 6000, 0.01
 
 
 def committed(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "run/snapshots/committed.json").read_text())
+    found: dict[str, Any] = json.loads((folder / "run/snapshots/committed.json").read_text())["content"]
     return found
 
 

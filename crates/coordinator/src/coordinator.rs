@@ -43,7 +43,10 @@ pub(crate) enum Phase {
         since: Duration,
     },
     Ending(Ending),
-    Stopped,
+    Stopped {
+        exit_code: i32,
+        words: String,
+    },
 }
 
 /// See the module.
@@ -72,6 +75,8 @@ pub struct Coordinator {
     pub(crate) waiting: Vec<Waiting>,
     /// Since when there has been no trainer while the cluster could train.
     pub(crate) alone_since: Option<Duration>,
+    /// Lanes were dealt before, in this life.
+    pub(crate) has_gathered: bool,
     /// Since when there has been a lease in the stage under way.
     pub(crate) leased_since: Option<Duration>,
     pub(crate) waits_told: Duration,
@@ -110,6 +115,7 @@ impl Coordinator {
             scaling_failure: None,
             waiting: Vec::new(),
             alone_since: None,
+            has_gathered: false,
             leased_since: None,
             waits_told: Duration::ZERO,
             num_epochs: 0,
@@ -182,7 +188,8 @@ impl Coordinator {
         &self.committed
     }
 
-    pub(crate) fn is_running(&self) -> bool {
+    /// Batches can be trained.
+    pub fn is_running(&self) -> bool {
         matches!(self.phase, Phase::Running { .. })
     }
 
@@ -200,7 +207,7 @@ impl Coordinator {
                     || self.step_end()
             }
             Phase::Ending(_) => self.step_ending(),
-            Phase::Stopped => false,
+            Phase::Stopped { .. } => false,
         }
     }
 
@@ -220,7 +227,10 @@ impl Coordinator {
         let phase = match &mut self.phase {
             Phase::Loading { round } => Some(round),
             Phase::Ending(ending) => ending.round.as_mut(),
-            Phase::Starting { .. } | Phase::Gathering { .. } | Phase::Running { .. } | Phase::Stopped => None,
+            Phase::Starting { .. }
+            | Phase::Gathering { .. }
+            | Phase::Running { .. }
+            | Phase::Stopped { .. } => None,
         };
         let fence = match &mut self.fence.state {
             crate::fence::State::Held { round, .. } => round.as_mut(),
@@ -240,7 +250,7 @@ impl Coordinator {
         let is_known = self.stored_life(number, result)
             || self.stored_snapshot(number, result)
             || self.stored_end(number, result);
-        debug_assert!(is_known || matches!(self.phase, Phase::Stopped | Phase::Ending(_)));
+        debug_assert!(is_known || matches!(self.phase, Phase::Stopped { .. } | Phase::Ending(_)));
     }
 
     /// Whoever let a deadline pass is dead, and everything follows from that.

@@ -101,7 +101,7 @@ impl Coordinator {
     }
 
     pub(crate) fn end_run(&mut self, exit_code: i32, words: String) {
-        if matches!(self.phase, Phase::Ending(_) | Phase::Stopped) {
+        if matches!(self.phase, Phase::Ending(_) | Phase::Stopped { .. }) {
             return;
         }
         self.calls.clear();
@@ -133,18 +133,19 @@ impl Coordinator {
             | Phase::Loading { .. }
             | Phase::Running { .. }
             | Phase::Ending(_)
-            | Phase::Stopped => false,
+            | Phase::Stopped { .. } => false,
         }
     }
 
     pub(crate) fn summary(&self) -> Summary {
         let (exit_code, words) = match &self.phase {
             Phase::Ending(ending) => (ending.exit_code, ending.words.clone()),
+            // Whoever comes so late is told the same.
+            Phase::Stopped { exit_code, words } => (*exit_code, words.clone()),
             Phase::Starting { .. }
             | Phase::Gathering { .. }
             | Phase::Loading { .. }
-            | Phase::Running { .. }
-            | Phase::Stopped => (0, String::new()),
+            | Phase::Running { .. } => (0, String::new()),
         };
         let (samples, batches) = self.run.as_ref().map_or((0, 0), |run| run.ledger.trained());
         let passes = self.run.as_ref().map_or_else(Vec::new, |run| run.history.clone());
@@ -178,7 +179,10 @@ impl Coordinator {
             return false;
         }
         let (exit_code, words) = (ending.exit_code, ending.words.clone());
-        self.phase = Phase::Stopped;
+        self.phase = Phase::Stopped {
+            exit_code,
+            words: words.clone(),
+        };
         self.out.push(Action::Stop { exit_code, words });
         true
     }

@@ -134,7 +134,8 @@ impl Fence {
 }
 
 impl Coordinator {
-    /// What can be done now. One snapshot at a time: what needs another one waits until it is written.
+    /// What can be done now. One snapshot at a time: what needs another one waits until it is written, and so does
+    /// what would move the rows that are being written.
     fn possible_dues(&self) -> BTreeSet<Due> {
         let is_idle = self.snapshots.current.is_none();
         // Rows that a save has not copied yet cannot be evicted.

@@ -1,7 +1,8 @@
 //! The job: all that a cluster has to know of a run, brought by the first trainer.
 //!
 //! The coordinator reads the part that is typed here; tables, dense part and metrics go through it to the
-//! servers as they came. Every later trainer must bring an equal job, or it would train something else.
+//! servers as they came. Every later trainer must bring a job that means the same, or it would train something
+//! else; how the data is cut, and in how many lanes it is trained, stays as it was when the run began.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -43,9 +44,9 @@ pub struct Pass {
 #[serde(deny_unknown_fields)]
 pub struct Job {
     pub strategy: Strategy,
-    /// Number of lanes of `sync`; fixed for the run, however many trainers there are. Else unused.
+    /// Number of lanes of `sync` and `hybrid`; fixed for the run, however many trainers there are. Else unused.
     pub lanes: u32,
-    /// Trainers that are expected at the start. Only a hint of when to begin; not compared.
+    /// Trainers that are expected at the start. Only a hint of when to begin.
     pub trainers: u32,
     pub units: Vec<Unit>,
     pub passes: Vec<Pass>,
@@ -58,17 +59,17 @@ pub struct Job {
     pub decides: bool,
     /// A duty `publish` comes with the snapshot after every pass.
     pub publishes: bool,
-    /// Snapshots within a pass. 0: only at the end of a pass.
-    pub snapshot_interval_s: u64,
+    /// Between snapshots within a pass. 0: only at the end of a pass.
+    pub snapshot_interval_ms: u64,
     /// Every so many snapshots one is full, the others are increments. 1: all are full.
     pub full_every: u32,
-    /// Whatever else all trainers have to agree on.
+    /// Whatever else all trainers have to agree on: settings, and the files that the units are cut from.
     pub agreement: Value,
 }
 
 impl Job {
     pub fn has_lanes(&self) -> bool {
-        self.strategy == Strategy::Sync
+        matches!(self.strategy, Strategy::Sync | Strategy::Hybrid)
     }
 
     /// What is wrong with it, before anything is built on it.
@@ -78,7 +79,7 @@ impl Job {
             return wrong("`passes` is empty".into());
         }
         if self.has_lanes() && self.lanes == 0 {
-            return wrong("`lanes` is 0 and `strategy` is `sync`".into());
+            return wrong("`lanes` is 0 and `strategy` is one with rounds".into());
         }
         if self.full_every == 0 {
             return wrong("`full_every` is 0; 1 makes every snapshot a full one".into());
@@ -101,6 +102,9 @@ impl Job {
         let mut found = Vec::new();
         let other = Self {
             trainers: self.trainers,
+            lanes: self.lanes,
+            units: self.units.clone(),
+            passes: self.passes.clone(),
             ..other.clone()
         };
         compare("", &value_of(self), &value_of(&other), &mut found);
@@ -190,7 +194,7 @@ pub(crate) mod tests {
             evicts: true,
             decides: true,
             publishes: true,
-            snapshot_interval_s: 20,
+            snapshot_interval_ms: 20_000,
             full_every: 3,
             agreement: json!({}),
         }
@@ -201,35 +205,35 @@ pub(crate) mod tests {
         let run = job(Strategy::Async, 4, 1, 2);
         let mut own = run.clone();
         own.tables = json!([{ "dim": 16, "optimizer": "adagrad" }]);
-        own.units.pop();
         own.agreement = json!({ "seed": 1 });
         assert_eq!(
             run.differences(&own),
             [
                 "`agreement.seed`: `1`, not `null`",
                 "`tables.0.dim`: `16`, not `8`",
-                "`units`: 4 entries, not 5"
             ]
         );
     }
 
     #[test]
-    fn the_number_of_trainers_may_differ() {
+    fn the_number_of_trainers_and_what_is_made_of_it_may_differ() {
         let run = job(Strategy::Sync, 4, 1, 2);
-        assert!(
-            run.differences(&Job {
-                trainers: 9,
-                ..run.clone()
-            })
-            .is_empty()
-        );
+        let later = Job {
+            trainers: 9,
+            lanes: 9,
+            ..job(Strategy::Sync, 36, 9, 2)
+        };
+        assert!(run.differences(&later).is_empty());
     }
 
     #[test]
     fn a_long_list_of_differences_is_cut() {
         let run = job(Strategy::Async, 40, 0, 1);
         let mut own = run.clone();
-        own.units.iter_mut().for_each(|unit| unit.name.push('x'));
+        own.agreement = (0..40)
+            .map(|number| (format!("key {number}"), json!(number)))
+            .collect::<serde_json::Map<_, _>>()
+            .into();
         assert_eq!(run.differences(&own).len(), MAX_DIFFERENCES);
     }
 

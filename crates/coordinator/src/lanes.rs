@@ -1,4 +1,4 @@
-//! Lanes: how `sync` deals the units of a pass.
+//! Lanes: how `sync` and `hybrid` deal the units of a pass.
 //!
 //! Unit `i` of the pass goes to lane `i mod W`; a round is one batch of each lane that has data left. What is trained
 //! in a round depends on W alone, never on who owns which lane. A batch that was committed is pending until its
@@ -163,6 +163,13 @@ impl Lanes {
         Ok(Some(self.apply(record, now)))
     }
 
+    /// Ends the round with the batches that are there, if there are any.
+    pub(crate) fn close_round(&mut self, record: &mut LedgerRecord, now: Duration) {
+        if self.of_active().any(|lane| lane.pending.is_some()) {
+            self.apply(record, now);
+        }
+    }
+
     fn apply(&mut self, record: &mut LedgerRecord, now: Duration) -> u64 {
         for number in &self.active {
             let lane = &mut self.lanes[*number as usize];
@@ -303,6 +310,18 @@ mod tests {
                 .iter()
                 .all(|lane| lane.batches == 1 && !lane.is_committed)
         );
+    }
+
+    #[test]
+    fn a_round_that_is_closed_counts_for_the_lanes_that_were_in_it() {
+        let mut ledger = dealt(&[7]);
+        let own = lanes(&mut ledger, 7);
+        ledger.advance(7, own[1].lease, entry(1, true), NOW).unwrap();
+        ledger.close_round(NOW);
+        ledger.close_round(NOW);
+        assert_eq!(ledger.counted(), (5, 1));
+        let order = ledger.order(false, None);
+        assert_eq!((order.round, order.lanes), (1, vec![0, 2]));
     }
 
     #[test]

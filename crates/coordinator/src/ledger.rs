@@ -330,6 +330,13 @@ impl Ledger {
         }
     }
 
+    /// Counts the round that is not complete as it is: what `hybrid` has trained of it is in the rows.
+    pub(crate) fn close_round(&mut self, now: Duration) {
+        if let Some(lanes) = &mut self.lanes {
+            lanes.close_round(&mut self.record, now);
+        }
+    }
+
     /// Nothing moves for reasons that are not the trainers': their time begins anew.
     pub(crate) fn touch(&mut self, now: Duration) {
         self.leases.values_mut().for_each(|lease| lease.since = now);

@@ -16,7 +16,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::job::{Job, Strategy};
+use crate::job::{Job, Pass, Strategy, Unit};
 use crate::status::Status;
 
 /// A connection, as the driver numbers them; never used twice.
@@ -107,6 +107,7 @@ pub enum Reply {
         fence: u64,
         /// What a trainer of this name (or else any trainer) gave at the fence of the last snapshot.
         state: Option<String>,
+        terms: Box<Terms>,
     },
     /// Nothing to do yet: ask again.
     Wait {
@@ -237,6 +238,17 @@ pub struct Decision {
     pub schedule: Option<String>,
     /// Given to all servers at the start of the next pass, as it is.
     pub adjust: Option<String>,
+}
+
+/// What a trainer that comes has to take as it is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Terms {
+    /// The data as it was cut when the run began.
+    pub units: Vec<Unit>,
+    pub passes: Vec<Pass>,
+    /// How often the coordinator wants to hear of it.
+    pub heartbeat_ms: u64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

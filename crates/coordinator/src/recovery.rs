@@ -6,6 +6,7 @@
 use crate::calls::Overdue;
 use crate::coordinator::{Coordinator, Phase};
 use crate::event::Happening;
+use crate::job::Strategy;
 use crate::members::PER_LIFE;
 use crate::message::{Command, Order};
 
@@ -153,6 +154,9 @@ impl Coordinator {
             trainer.parked = None;
         });
         let run = self.run.as_mut().expect("a cluster that runs has a job");
+        if run.job.strategy == Strategy::Hybrid {
+            run.ledger.close_round(self.now);
+        }
         run.ledger.void();
         run.ledger.deal(&[], self.now);
         run.ledger.order(false, None)
@@ -185,7 +189,10 @@ impl Coordinator {
             Phase::Loading { .. } | Phase::Running { .. } if index < self.route.servers => self.go_back(),
             Phase::Running { .. } => self.lost_spare(index),
             Phase::Ending(ending) => ending.forget(index),
-            Phase::Starting { .. } | Phase::Gathering { .. } | Phase::Loading { .. } | Phase::Stopped => {}
+            Phase::Starting { .. }
+            | Phase::Gathering { .. }
+            | Phase::Loading { .. }
+            | Phase::Stopped { .. } => {}
         }
     }
 

@@ -8,7 +8,7 @@ use crate::event::{Action, Happening};
 use crate::fence::Due;
 use crate::job::Job;
 use crate::members::Registration;
-use crate::message::{Place, Reply, Request, RequestId};
+use crate::message::{Place, Reply, Request, RequestId, Terms};
 use crate::route::NUM_BUCKETS;
 use crate::run::Run;
 use crate::scaling::Scaling;
@@ -61,7 +61,14 @@ impl Coordinator {
                 epoch: _,
                 statistics,
             } => {
-                let reply = self.heard(from, incarnation).err().unwrap_or_else(|| self.beat());
+                let reply = match self.heard(from, incarnation) {
+                    Err(refused) => refused,
+                    // One that waits for a server that is gone would wait on.
+                    Ok(()) if self.is_over() => Reply::End {
+                        summary: self.summary(),
+                    },
+                    Ok(()) => self.beat(),
+                };
                 if let Some(trainer) = self.members.trainer_mut(incarnation) {
                     trainer.statistics = statistics;
                 }
@@ -162,7 +169,7 @@ impl Coordinator {
     }
 
     fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Ending(_) | Phase::Stopped)
+        matches!(self.phase, Phase::Ending(_) | Phase::Stopped { .. })
     }
 
     fn join(&mut self, from: RequestId, job: &Job, name: String) -> Option<Reply> {
@@ -177,7 +184,7 @@ impl Coordinator {
                 may_join: false,
             })
         };
-        match &self.run {
+        match &mut self.run {
             None => {
                 if let Err(error) = job.check() {
                     return refused(error.to_string());
@@ -196,6 +203,7 @@ impl Coordinator {
                         differences.join("; ")
                     ));
                 }
+                run.job.trainers = job.trainers;
             }
         }
         self.keep(from, Ask::Join { name })
@@ -406,8 +414,8 @@ impl Coordinator {
                 incarnation,
             });
         }
-        let states = self.run.as_ref().map(|run| &run.states);
-        let state = states.and_then(|states| states.get(name).or_else(|| states.values().next()).cloned());
+        let run = self.run.as_ref().expect("a cluster that runs has a job");
+        let state = run.states.get(name).or_else(|| run.states.values().next());
         Reply::Welcome {
             trainer: self
                 .members
@@ -417,7 +425,12 @@ impl Coordinator {
             incarnation,
             place: self.place(),
             fence: self.fence.passed(),
-            state,
+            state: state.cloned(),
+            terms: Box::new(Terms {
+                units: run.job.units.clone(),
+                passes: run.job.passes.clone(),
+                heartbeat_ms: self.settings.heartbeat_interval().as_millis() as u64,
+            }),
         }
     }
 

@@ -39,6 +39,13 @@ pub struct Settings {
     pub max_attempts: u32,
 }
 
+impl Settings {
+    /// How often members say that they live: a beat or two may be late.
+    pub fn heartbeat_interval(&self) -> Duration {
+        (self.heartbeat_deadline / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         let seconds = Duration::from_secs;

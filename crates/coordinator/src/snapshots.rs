@@ -143,8 +143,8 @@ impl Coordinator {
             return false;
         }
         let interval = match run.ledger.stage() {
-            Stage::Train if run.job.snapshot_interval_s > 0 && !self.is_preparing() => {
-                Duration::from_secs(run.job.snapshot_interval_s)
+            Stage::Train if run.job.snapshot_interval_ms > 0 && !self.is_preparing() => {
+                Duration::from_millis(run.job.snapshot_interval_ms)
             }
             Stage::Ended if !self.is_end_committed() => self.settings.retry_interval,
             Stage::Train | Stage::Validate | Stage::Decide | Stage::Ended => return false,
@@ -318,6 +318,14 @@ impl Coordinator {
         self.snapshots.must_be_full = true;
         self.snapshots.failure = Some(words.to_owned());
         self.snapshots.num_failures += 1;
+        let is_over = self
+            .run
+            .as_ref()
+            .is_some_and(|run| run.ledger.stage() == Stage::Ended);
+        if !is_over {
+            // The next one holds what the next pass has trained: it is no checkpoint of this one.
+            self.publish = None;
+        }
         self.tell(Happening::SnapshotFailed {
             snapshot: current.number,
             reason: words.to_owned(),

@@ -40,6 +40,7 @@ impl Coordinator {
             let trainers = self.members.trainers().keys().copied();
             let able: Vec<u64> = trainers.filter(|own| !run.duties.is_on_duty(*own)).collect();
             run.ledger.deal(&able, self.now);
+            self.has_gathered = true;
         }
         let Some(grant) = run.ledger.grant(incarnation, holding, self.now) else {
             self.want_lanes();
@@ -67,13 +68,13 @@ impl Coordinator {
         }
     }
 
-    /// At the start, lanes are dealt when the expected trainers are there.
+    /// At the start, lanes are dealt when the expected trainers are there; later, to those who are.
     pub(crate) fn is_gathering_trainers(&self) -> bool {
         let (Phase::Running { since }, Some(run)) = (&self.phase, &self.run) else {
             return false;
         };
         let is_early = self.now < *since + self.settings.gather_deadline;
-        is_early && self.members.trainers().len() < run.job.trainers as usize
+        !self.has_gathered && is_early && self.members.trainers().len() < run.job.trainers as usize
     }
 
     fn granted(&self, grant: Grant) -> Reply {

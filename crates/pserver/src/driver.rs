@@ -19,22 +19,26 @@ use clickmill_wire::{Frame, Kind};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::commit_file;
 use crate::engine::Ledger;
 use crate::host::Host;
-use crate::snapshot::write_durably;
 
 /// How often the coordinator looks at its deadlines.
 const TICK: Duration = Duration::from_millis(100);
 /// A command that takes longer than all of its deadlines together is given up by the coordinator, not here.
 const CALL_DEADLINE: Duration = Duration::from_secs(24 * 3600);
-pub(crate) const COMMIT_FILE: &str = "committed.json";
 
 /// What a control frame holds.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Envelope {
     Request(Request),
-    Command(Command),
+    Command {
+        /// Whom it is for: a process that was started anew at the same address is another.
+        incarnation: u64,
+        call: CallId,
+        command: Command,
+    },
     /// The metrics of the stage under way; asked of the server that counts them.
     Metrics,
 }
@@ -65,14 +69,21 @@ pub struct Outcome {
     pub words: String,
 }
 
+/// Where a server is, and which of its lives.
+#[derive(Clone, Debug)]
+struct Registered {
+    address: String,
+    incarnation: u64,
+}
+
 pub(crate) struct Driver {
     own: Weak<Self>,
     began: Instant,
     coordinator: Mutex<Coordinator>,
     replies: Mutex<HashMap<RequestId, Sender<Reply>>>,
-    /// Addresses of servers whose registration has not been answered.
-    registering: Mutex<HashMap<RequestId, String>>,
-    addresses: Mutex<HashMap<u32, String>>,
+    /// Servers whose registration has not been answered.
+    registering: Mutex<HashMap<RequestId, Registered>>,
+    servers: Mutex<HashMap<u32, Registered>>,
     next_connection: AtomicU64,
     host: OnceLock<Arc<Host>>,
     own_address: OnceLock<String>,
@@ -95,7 +106,7 @@ impl Driver {
         security: Security,
         tell: Tell,
     ) -> Result<Arc<Self>, Error> {
-        let restored = read_committed(&folder.join(COMMIT_FILE))?;
+        let restored = commit_file::read(&folder)?;
         let (sender, receiver) = channel();
         let driver = Arc::new_cyclic(|own| Self {
             own: own.clone(),
@@ -103,7 +114,7 @@ impl Driver {
             coordinator: Mutex::new(Coordinator::new(settings, restored)),
             replies: Mutex::default(),
             registering: Mutex::default(),
-            addresses: Mutex::default(),
+            servers: Mutex::default(),
             next_connection: AtomicU64::new(1),
             host: OnceLock::new(),
             own_address: OnceLock::new(),
@@ -148,8 +159,15 @@ impl Driver {
         };
         let (sender, receiver) = channel();
         lock(&self.replies).insert(from, sender);
-        if let Request::Register { address, .. } = &request {
-            lock(&self.registering).insert(from, address.clone());
+        if let Request::Register {
+            address, incarnation, ..
+        } = &request
+        {
+            let server = Registered {
+                address: address.clone(),
+                incarnation: *incarnation,
+            };
+            lock(&self.registering).insert(from, server);
         }
         self.post(Event::Request { from, request });
         let reply = receiver.recv_timeout(Duration::from_secs(60)).ok();
@@ -172,23 +190,27 @@ impl Driver {
 
     fn post(&self, event: Event) {
         let now = self.began.elapsed();
-        let (actions, fence) = {
+        let actions = {
             let mut coordinator = lock(&self.coordinator);
             let actions = coordinator.handle(event, now);
-            (actions, coordinator.wanted_fence())
+            if let Some(host) = self.host.get() {
+                let engine = &host.engine;
+                engine
+                    .wanted_fence
+                    .store(coordinator.wanted_fence(), Ordering::Release);
+                engine.interrupt(!coordinator.is_running());
+            }
+            actions
         };
-        if let Some(host) = self.host.get() {
-            host.engine.wanted_fence.store(fence, Ordering::Release);
-        }
         // Commands to a server may come with the word that it is registered: its address first.
         for action in &actions {
             if let Action::Reply {
                 to,
                 reply: Reply::Registered { index, .. },
             } = action
-                && let Some(address) = lock(&self.registering).remove(to)
+                && let Some(server) = lock(&self.registering).remove(to)
             {
-                lock(&self.addresses).insert(*index, address);
+                lock(&self.servers).insert(*index, server);
             }
         }
         for action in actions {
@@ -233,24 +255,23 @@ impl Driver {
 
     fn call(&self, server: u32, call: CallId, command: Command) {
         let own = self.own.clone();
-        let address = lock(&self.addresses).get(&server).cloned();
+        let Some(registered) = lock(&self.servers).get(&server).cloned() else {
+            return;
+        };
         spawn("command", move || {
             let Some(driver) = own.upgrade() else { return };
-            let answer = match address {
-                Some(address) => driver.command(&address, command),
-                None => return,
-            };
             // A lost connection is no answer: the server will register again, or be declared dead.
-            if let Some(answer) = answer {
+            if let Some(answer) = driver.command(&registered, call, command) {
                 driver.post(Event::ServerAnswer { server, call, answer });
             }
         });
     }
 
-    fn command(&self, address: &str, command: Command) -> Option<Result<Answer, String>> {
+    fn command(&self, server: &Registered, call: CallId, command: Command) -> Option<Result<Answer, String>> {
+        let Registered { address, incarnation } = server;
         if self.own_address.get().is_some_and(|own| own == address) {
             let host = self.host.get()?;
-            return Some(host.obey(command).map_err(|error| error.to_string()));
+            return Some(host.desk.obey(host, call, command));
         }
         let deadline = Deadline::after(CALL_DEADLINE);
         let hello = Hello {
@@ -261,7 +282,11 @@ impl Driver {
         let within = Deadline::after(Duration::from_secs(10));
         let mut connection =
             Connection::open(address, &hello, &self.security, within, Arc::default()).ok()?;
-        let envelope = Envelope::Command(command);
+        let envelope = Envelope::Command {
+            incarnation: *incarnation,
+            call,
+            command,
+        };
         connection.send_json(&envelope, Kind::Control, 1, deadline).ok()?;
         let mut frame = Frame::default();
         let (_, obeyed) = connection
@@ -298,34 +323,9 @@ fn tick(driver: &Weak<Driver>) {
 fn store_all(driver: &Weak<Driver>, queue: &Receiver<(u64, Box<Committed>)>) {
     while let Ok((number, committed)) = queue.recv() {
         let Some(driver) = driver.upgrade() else { return };
-        let path = driver.folder.join(COMMIT_FILE);
-        let result = serde_json::to_vec(&committed)
-            .map_err(|error| error.to_string())
-            .and_then(|bytes| {
-                std::fs::create_dir_all(&driver.folder).map_err(|error| error.to_string())?;
-                write_durably(&path, &bytes).map_err(|error| error.to_string())
-            });
+        let result = commit_file::write(&driver.folder, &committed).map_err(|error| error.to_string());
         driver.post(Event::Stored { number, result });
     }
-}
-
-fn read_committed(path: &std::path::Path) -> Result<Option<Committed>, Error> {
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => {
-            return Err(Error::File {
-                file: path.to_owned(),
-                reason: error.to_string(),
-            });
-        }
-    };
-    serde_json::from_slice(&bytes)
-        .map(Some)
-        .map_err(|error| Error::File {
-            file: path.to_owned(),
-            reason: format!("it is damaged: {error}"),
-        })
 }
 
 pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) {

@@ -4,7 +4,7 @@
 //! parameters are one lock, taken for short; a round is waited for with that lock let go.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -71,6 +71,8 @@ pub(crate) struct Engine {
     sessions: Mutex<HashMap<u64, Arc<Mutex<Session>>>>,
     /// The fence that the coordinator asks for.
     pub wanted_fence: AtomicU64,
+    /// A server is lost, or the run is over: no round will end any more.
+    is_interrupted: AtomicBool,
     pub counters: Counters,
     ledger: std::sync::OnceLock<Arc<dyn Ledger>>,
     /// Watches how much memory rows take, where there is a budget.
@@ -90,6 +92,13 @@ impl Engine {
     /// Works on the parameters while nobody else does.
     pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Life) -> Result<T, Error>) -> Result<T, Error> {
         work(living(&mut self.lock())?)
+    }
+
+    /// Whoever waits for a round is sent away, or may wait again.
+    pub(crate) fn interrupt(&self, is_interrupted: bool) {
+        if self.is_interrupted.swap(is_interrupted, Ordering::AcqRel) != is_interrupted {
+            self.changed.notify_all();
+        }
     }
 
     /// Replaces everything: a new life begins, sessions of the old one are gone.
@@ -196,6 +205,12 @@ impl Engine {
         if let Some(held) = session.held.take_if(|held| held.sequence == origin.sequence) {
             self.apply(life, origin.incarnation, held, session)?;
         }
+        if origin.sequence > 0 && session.applied != origin.sequence {
+            return Err(Error::protocol(format!(
+                "push {} is not held here; the last one was push {}",
+                origin.sequence, session.applied
+            )));
+        }
         let mut waited = Duration::ZERO;
         while let Some(round) = session.round {
             let life = living(&mut state)?;
@@ -203,6 +218,11 @@ impl Engine {
             if life.rounds.number > round {
                 session.round = None;
                 break;
+            }
+            if self.is_interrupted.load(Ordering::Acquire) {
+                return Err(Error::NotReady {
+                    reason: format!("{}, and the cluster has stopped", life.rounds.missing()),
+                });
             }
             let began = Instant::now();
             let woken = self.changed.wait_timeout(state, ROUND_WAIT);
@@ -218,7 +238,7 @@ impl Engine {
         let timing = received.timing(waited);
         let life = living(&mut state)?;
         let mut answer = Vec::new();
-        let readings = std::mem::take(&mut session.reading);
+        let readings = session.take_readings(origin.sequence);
         let wants_dense =
             readings.iter().any(|reading| reading.wants_dense) || keys.iter().any(|keys| keys.wants_dense);
         let precision = readings
@@ -325,6 +345,8 @@ impl Engine {
             life.dead.insert(incarnation);
             Ok(())
         })?;
+        // Whoever waits for a round on its behalf holds the session.
+        self.changed.notify_all();
         let session = self.session(incarnation);
         let session = lock(&session);
         Ok((session.held.as_ref().map(|held| held.sequence), session.applied))

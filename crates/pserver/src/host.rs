@@ -15,6 +15,7 @@ use clickmill_table::TableConfig;
 use clickmill_types::sign::bucket;
 
 use crate::Error;
+use crate::desk::Desk;
 use crate::engine::Engine;
 use crate::job::{Contents, states_of, texts_of};
 use crate::life::Life;
@@ -28,6 +29,7 @@ use crate::snapshot::{self, Frozen};
 
 pub(crate) struct Host {
     pub engine: Engine,
+    pub desk: Desk,
     /// Where snapshots lie.
     pub(crate) folder: PathBuf,
     /// Bytes of rows; none: as many as there are.
@@ -65,6 +67,7 @@ impl Host {
     pub(crate) fn new(folder: PathBuf, memory_budget: Option<u64>) -> Self {
         Self {
             engine: Engine::default(),
+            desk: Desk::default(),
             folder,
             memory_budget,
             state: Mutex::default(),
@@ -124,7 +127,7 @@ impl Host {
         }
     }
 
-    /// Obeys; every command may come twice.
+    /// Obeys; the desk sees to it that a command is done once.
     pub(crate) fn obey(&self, command: Command) -> Result<Answer, Error> {
         match command {
             Command::Load {
@@ -256,9 +259,13 @@ impl Host {
         };
         self.engine.forget_sessions();
         self.engine.with(|life| {
+            if epoch != life.epoch {
+                // All leases are void: who was only asked what it holds may go on, who is dead knows no new epoch.
+                life.close_round()?;
+                life.dead.clear();
+            }
             life.epoch = epoch;
             life.is_validation = order.is_validation;
-            life.dead.clear();
             life.rounds = Rounds::new(order.round, order.lanes.iter().copied(), life.rounds.fence);
             if let Some(metrics) = fresh {
                 life.metrics = metrics;
@@ -305,6 +312,8 @@ impl Host {
         // There is one at a time: what was frozen before and not written was given up.
         state.frozen.retain(|number, _| *number == snapshot);
         let is_known = state.frozen.contains_key(&snapshot);
+        // One at a time: what is frozen of another was given up, and would keep tables from being frozen again.
+        state.frozen.retain(|&number, _| number == snapshot);
         let (frozen, step, stored) = self.engine.with(|life| {
             let frozen = if is_known {
                 None
@@ -346,10 +355,14 @@ impl Host {
         Ok(Answer::Written { files })
     }
 
-    /// Files of snapshots that nobody needs go; every server removes its own.
+    /// Files of snapshots that nobody needs go; every server removes its own. A younger one than all of these
+    /// may be on its way.
     fn retain(&self, snapshots: &[u64]) {
+        let last = snapshots.iter().max().copied().unwrap_or(0);
+        let is_needed = |snapshot: u64| snapshot > last || snapshots.contains(&snapshot);
         let mut state = self.lock();
-        state.frozen.retain(|snapshot, _| snapshots.contains(snapshot));
+        state.frozen.retain(|&snapshot, _| is_needed(snapshot));
+        state.saves.retain(|&snapshot, _| is_needed(snapshot));
         let index = state.index;
         drop(state);
         let Ok(entries) = fs::read_dir(&self.folder) else {
@@ -360,7 +373,7 @@ impl Host {
             let number = name
                 .to_str()
                 .and_then(|name| name.strip_prefix("snapshot-")?.parse().ok());
-            if number.is_none_or(|number: u64| snapshots.contains(&number)) {
+            if number.is_none_or(is_needed) {
                 continue;
             }
             let Ok(files) = fs::read_dir(entry.path()) else {

@@ -1,6 +1,8 @@
 //! The parameter server: rows of tables and a slice of the dense part, behind the wire.
 
+mod commit_file;
 mod counters;
+mod desk;
 mod driver;
 mod engine;
 mod error;

@@ -48,33 +48,61 @@ impl Life {
 
     /// Applies a push that all servers hold, or hands it to the round; true if a round has ended by it.
     pub(crate) fn commit(&mut self, mut held: Held, wanted_fence: u64) -> Result<bool, Error> {
-        if !held.scored.scores.is_empty() {
-            self.metrics.update(&held.scored)?;
-        }
         if self.is_validation {
+            self.count(&held)?;
             return Ok(false);
         }
         match self.together {
             Together::Never => {
+                self.count(&held)?;
                 self.model.apply(&mut [(&mut held, 1.0)])?;
                 return Ok(false);
             }
-            Together::Rounds => {}
+            // A round that is dropped was never trained: its scores count when it does.
+            Together::Rounds => self.rounds.check(held.lane)?,
             Together::DenseRounds => {
-                self.model.begin_step()?;
-                self.model.apply_rows(&mut [(&mut held, 1.0)])?;
+                self.rounds.check(held.lane)?;
+                self.count(&held)?;
+                self.model.apply_rows_alone(&mut held)?;
                 held.rows.clear();
             }
         }
-        self.rounds.commit(held)?;
-        let Some(mut parts) = self.rounds.complete(wanted_fence) else {
+        self.rounds.commit(held);
+        let Some(parts) = self.rounds.complete(wanted_fence) else {
             return Ok(false);
         };
-        let mut parts = shares(&mut parts);
-        match self.together {
-            Together::DenseRounds => self.model.apply_dense(&mut parts)?,
-            Together::Rounds | Together::Never => self.model.apply(&mut parts)?,
-        }
+        self.apply(parts)?;
         Ok(true)
+    }
+
+    /// Ends the round under way as it is when all leases become void. Rows of `DenseRounds` are in already, and
+    /// the ledger counts their batches; of `Rounds` nothing is, and nothing counts.
+    pub(crate) fn close_round(&mut self) -> Result<(), Error> {
+        if self.together == Together::DenseRounds
+            && let Some(parts) = self.rounds.close()
+        {
+            self.apply(parts)?;
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, mut parts: Vec<Held>) -> Result<(), Error> {
+        if self.together == Together::DenseRounds {
+            return self.model.apply_dense(&mut shares(&mut parts));
+        }
+        for part in &parts {
+            self.count(part)?;
+        }
+        if parts.iter().all(|part| part.samples == 0) {
+            return Ok(());
+        }
+        self.model.apply(&mut shares(&mut parts))
+    }
+
+    fn count(&mut self, held: &Held) -> Result<(), Error> {
+        if !held.scored.scores.is_empty() {
+            self.metrics.update(&held.scored)?;
+        }
+        Ok(())
     }
 }

@@ -121,7 +121,15 @@ impl Model {
         self.apply_rows(pushes)
     }
 
-    pub(crate) fn begin_step(&mut self) -> Result<(), Error> {
+    /// One update of the rows of one push; the dense part waits for others.
+    pub(crate) fn apply_rows_alone(&mut self, push: &mut Held) -> Result<(), Error> {
+        let pushes = &mut [(push, 1.0)];
+        self.check(pushes)?;
+        self.begin_step()?;
+        self.apply_rows(pushes)
+    }
+
+    fn begin_step(&mut self) -> Result<(), Error> {
         self.step += 1;
         for (table, first) in self.tables.iter_mut().zip(&self.first_steps) {
             table.begin_step(first + self.step)?;

@@ -25,9 +25,8 @@ impl Rounds {
         }
     }
 
-    /// Takes a lane's part of the round under way.
-    pub(crate) fn commit(&mut self, held: Held) -> Result<(), Error> {
-        let lane = held.lane;
+    /// Whether a lane may give its part of the round under way.
+    pub(crate) fn check(&self, lane: u32) -> Result<(), Error> {
         if !self.lanes.contains(&lane) {
             return Err(Error::protocol(format!(
                 "lane {lane} has no data left in this pass"
@@ -39,8 +38,12 @@ impl Rounds {
                 self.number
             )));
         }
-        self.committed.insert(lane, held);
         Ok(())
+    }
+
+    /// Takes a lane's part of the round under way.
+    pub(crate) fn commit(&mut self, held: Held) {
+        self.committed.insert(held.lane, held);
     }
 
     /// All parts of the round, in the order of the lanes, once the last one is there; the next round begins.
@@ -48,12 +51,21 @@ impl Rounds {
         if self.committed.is_empty() || self.committed.len() < self.lanes.len() {
             return None;
         }
+        let held = self.close();
+        self.fence = wanted_fence;
+        held
+    }
+
+    /// The parts that are there, in the order of the lanes; the next round begins.
+    pub(crate) fn close(&mut self) -> Option<Vec<Held>> {
         let held: Vec<Held> = std::mem::take(&mut self.committed).into_values().collect();
+        if held.is_empty() {
+            return None;
+        }
         for part in held.iter().filter(|part| part.is_last) {
             self.lanes.remove(&part.lane);
         }
         self.number += 1;
-        self.fence = wanted_fence;
         Some(held)
     }
 

@@ -1,11 +1,11 @@
 //! A parameter server: listens, answers trainers, obeys the coordinator, which may be beside it.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use clickmill_coordinator::{Command, Reply, Request, Settings, memory_happening};
+use clickmill_coordinator::{CallId, Command, Reply, Request, Settings, memory_happening};
 use clickmill_net::{Acceptance, Connection, Deadline, Hello, Listener, Role, Security, Traffic};
 use clickmill_wire::{Frame, Kind};
 
@@ -19,7 +19,7 @@ use crate::memory::Guard;
 /// A trainer that computes says nothing for a while; one that is gone is found by its heartbeats.
 const IDLE: Duration = Duration::from_secs(7 * 24 * 3600);
 const ANSWER: Duration = Duration::from_secs(60);
-const HEARTBEAT: Duration = Duration::from_secs(1);
+const MIN_PATIENCE: Duration = Duration::from_secs(1);
 
 pub struct ServerSettings {
     /// Where to listen; port 0 takes a free one.
@@ -45,6 +45,7 @@ pub struct Server {
     ending: Arc<Ending>,
     settings: Arc<ServerSettings>,
     traffic: Arc<Traffic>,
+    incarnation: Arc<AtomicU64>,
     tell: Tell,
 }
 
@@ -92,6 +93,7 @@ impl Server {
             ending: Arc::default(),
             settings: Arc::new(settings),
             traffic: Arc::default(),
+            incarnation: Arc::new(AtomicU64::new(fresh_incarnation())),
             tell,
         };
         server.guard();
@@ -148,6 +150,7 @@ impl Server {
             ending: Arc::clone(&self.ending),
             settings: Arc::clone(&self.settings),
             traffic: Arc::clone(&self.traffic),
+            incarnation: Arc::clone(&self.incarnation),
             tell: Arc::clone(&self.tell),
         }
     }
@@ -204,6 +207,8 @@ struct Connections {
     ending: Arc<Ending>,
     settings: Arc<ServerSettings>,
     traffic: Arc<Traffic>,
+    /// Of this process, as the coordinator knows it.
+    incarnation: Arc<AtomicU64>,
     tell: Tell,
 }
 
@@ -277,34 +282,45 @@ impl Connections {
                 })?;
                 serde_json::to_vec(&answer)
             }
-            Envelope::Command(command) => serde_json::to_vec(&self.obey(command, end)),
+            Envelope::Command {
+                incarnation,
+                call,
+                command,
+            } => {
+                if incarnation != self.incarnation.load(Ordering::Acquire) {
+                    return Err(Error::NotReady {
+                        reason: format!("the server of incarnation {incarnation:x} is gone"),
+                    });
+                }
+                serde_json::to_vec(&self.obey(call, command, end))
+            }
             Envelope::Metrics => serde_json::to_vec(&self.host.metrics()?),
         };
         reply.begin().bytes(&bytes.expect("messages are plain data"));
         Ok(Kind::Control)
     }
 
-    fn obey(&self, command: Command, end: &mut Option<Outcome>) -> Obeyed {
+    fn obey(&self, call: CallId, command: Command, end: &mut Option<Outcome>) -> Obeyed {
         if let Command::Stop { exit_code, words } = &command {
             *end = Some(Outcome {
                 exit_code: *exit_code,
                 words: words.clone(),
             });
         }
-        match self.host.obey(command) {
+        match self.host.desk.obey(&self.host, call, command) {
             Ok(answer) => Obeyed::Answer(answer),
-            Err(error) => Obeyed::Failed(error.to_string()),
+            Err(words) => Obeyed::Failed(words),
         }
     }
 
     fn belong(&self, address: &str) {
-        let incarnation = fresh_incarnation();
         let mut index = self.settings.index;
-        let mut life = incarnation;
         let mut link = Link::new(self);
         let mut is_registered = false;
+        let mut heard = Instant::now();
         let mut last = self.host.statistics(&self.traffic);
         while !self.ending.stop.load(Ordering::Relaxed) {
+            let life = self.incarnation.load(Ordering::Acquire);
             self.host.note();
             let statistics = self.host.statistics(&self.traffic);
             // The coordinator tells it of the server that it is in.
@@ -326,14 +342,20 @@ impl Connections {
                     incarnation: life,
                 },
             };
-            match link.ask(request) {
+            let reply = link.ask(request);
+            if reply.is_some() {
+                heard = Instant::now();
+            } else if heard.elapsed() >= self.settings.coordinator_settings.wait_deadline {
+                return self.give_up(heard.elapsed());
+            }
+            match reply {
                 Some(Reply::Registered { index: given, .. }) => {
                     index = Some(given);
                     is_registered = true;
                 }
                 Some(Reply::Refused { reason, may_join }) => {
                     is_registered = false;
-                    life = fresh_incarnation();
+                    self.incarnation.store(fresh_incarnation(), Ordering::Release);
                     if !may_join {
                         self.ending.end(Outcome {
                             exit_code: 1,
@@ -359,15 +381,26 @@ impl Connections {
             if outcome.is_some() {
                 return;
             }
+            let interval = self.settings.coordinator_settings.heartbeat_interval();
             let is_calm = |_: &mut Option<Outcome>| !self.ending.is_urgent.swap(false, Ordering::Relaxed);
             let waited = self
                 .ending
                 .changed
-                .wait_timeout_while(outcome, HEARTBEAT, |outcome| {
-                    outcome.is_none() && is_calm(outcome)
-                });
+                .wait_timeout_while(outcome, interval, |outcome| outcome.is_none() && is_calm(outcome));
             drop(waited);
         }
+    }
+
+    /// The coordinator is gone for good: nobody would ever tell this server to end.
+    fn give_up(&self, waited: Duration) {
+        let address = self.settings.coordinator.as_deref().unwrap_or_default();
+        self.ending.end(Outcome {
+            exit_code: 1,
+            words: format!(
+                "gave up waiting for the coordinator (pserver 0, {address}), which has not answered for {} s",
+                waited.as_secs()
+            ),
+        });
     }
 }
 
@@ -393,7 +426,9 @@ impl<'a> Link<'a> {
             return driver.ask(number, request);
         }
         let settings = &self.connections.settings;
-        let deadline = Deadline::after(ANSWER);
+        // When it takes longer, the coordinator has given this server up.
+        let patience = settings.coordinator_settings.heartbeat_deadline;
+        let deadline = Deadline::after(patience.clamp(MIN_PATIENCE, ANSWER));
         if self.connection.is_none() {
             let address = settings.coordinator.as_ref()?;
             let hello = own_hello();

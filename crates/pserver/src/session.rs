@@ -25,6 +25,8 @@ pub(crate) struct Session {
     tickets: HashMap<u64, Given>,
     /// Rows that are to be given out with the next answer.
     pub reading: Vec<Reading>,
+    /// What the last answer gave out, and to which push: it may be lost on its way, and be asked for again.
+    given: (u64, Vec<Reading>),
 }
 
 /// Rows that were given out.
@@ -51,6 +53,8 @@ pub(crate) struct Reading {
 pub(crate) enum ReadingFeed {
     /// Found, for training.
     Located { table: usize, located: Located },
+    /// Found and given out before.
+    Kept { feed: usize },
     /// To score with.
     Signs { table: usize, signs: Vec<u64> },
     /// Whole rows.
@@ -148,27 +152,49 @@ impl Session {
         Ok(())
     }
 
+    /// What is to be read for the answer to a push; what the answer of before gave, where that was lost.
+    pub(crate) fn take_readings(&mut self, sequence: u64) -> Vec<Reading> {
+        let readings = std::mem::take(&mut self.reading);
+        if !readings.is_empty() {
+            self.given = (sequence, Vec::new());
+            return readings;
+        }
+        if sequence > 0 && self.given.0 == sequence {
+            return std::mem::take(&mut self.given.1);
+        }
+        Vec::new()
+    }
+
     /// Rows as they are now, for the answer; those to be trained stay here under their ticket.
-    pub(crate) fn answer(&mut self, reading: Reading, model: &Model) -> Result<Vec<AnswerRows>, Error> {
+    pub(crate) fn answer(&mut self, mut reading: Reading, model: &Model) -> Result<Vec<AnswerRows>, Error> {
+        let ticket = reading.ticket;
         let mut answer = Vec::with_capacity(reading.feeds.len());
         let mut kept = Vec::new();
-        for feed in reading.feeds {
-            answer.push(match feed {
+        let mut given = Vec::with_capacity(reading.feeds.len());
+        for feed in std::mem::take(&mut reading.feeds) {
+            given.push(match feed {
                 ReadingFeed::Located { table, located } => {
                     kept.push(Some(model.fill(table, located)?));
-                    AnswerRows::Kept {
-                        ticket: reading.ticket,
-                        feed: kept.len() - 1,
-                    }
+                    let feed = kept.len() - 1;
+                    answer.push(AnswerRows::Kept { ticket, feed });
+                    ReadingFeed::Kept { feed }
                 }
-                ReadingFeed::Signs { table, signs } => AnswerRows::Lookup(model.read(table, &signs)?),
+                ReadingFeed::Kept { feed } => {
+                    answer.push(AnswerRows::Kept { ticket, feed });
+                    ReadingFeed::Kept { feed }
+                }
+                ReadingFeed::Signs { table, signs } => {
+                    answer.push(AnswerRows::Lookup(model.read(table, &signs)?));
+                    ReadingFeed::Signs { table, signs }
+                }
                 ReadingFeed::Full { table, signs } => {
                     let (width, floats) = model.read_full(table, &signs)?;
-                    AnswerRows::Full {
+                    answer.push(AnswerRows::Full {
                         rows: signs.len(),
                         width,
                         floats,
-                    }
+                    });
+                    ReadingFeed::Full { table, signs }
                 }
             });
         }
@@ -177,8 +203,10 @@ impl Session {
                 step: model.step,
                 feeds: kept,
             };
-            self.tickets.insert(reading.ticket, given);
+            self.tickets.insert(ticket, given);
         }
+        reading.feeds = given;
+        self.given.1.push(reading);
         Ok(answer)
     }
 

@@ -139,6 +139,8 @@ pub(crate) fn net(py: Python<'_>, error: &clickmill_net::Error) -> PyErr {
         Error::Refused { code, .. } if ["epoch", "dead", "not_ready"].contains(&code.as_str()) => {
             raise(py, &EPOCH_ERROR, "EpochError", error.to_string())
         }
+        // A session that was abandoned since its epoch is over.
+        Error::Stopped => raise(py, &EPOCH_ERROR, "EpochError", error.to_string()),
         Error::Refused { code, .. } if code == "diverged" => {
             raise(py, &DIVERGED_ERROR, "DivergedError", error.to_string())
         }
@@ -152,8 +154,7 @@ pub(crate) fn net(py: Python<'_>, error: &clickmill_net::Error) -> PyErr {
         | Error::Refused { .. }
         | Error::Version { .. }
         | Error::Token { .. }
-        | Error::Tls { .. }
-        | Error::Stopped => raise(py, &WIRE_ERROR, "WireError", error.to_string()),
+        | Error::Tls { .. } => raise(py, &WIRE_ERROR, "WireError", error.to_string()),
     }
 }
 

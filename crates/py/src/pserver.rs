@@ -54,6 +54,7 @@ impl Pserver {
             start_deadline: seconds(settings.wait_for_members_s),
             wait_deadline: seconds(settings.wait_for_members_s),
             gather_deadline: seconds(settings.gather_s),
+            retry_interval: seconds((settings.wait_for_members_s / 60.0).min(10.0)),
             ..Settings::default()
         };
         let settings = ServerSettings {

@@ -460,6 +460,11 @@ impl Session {
         Ok((answer.step, answer.fence, lookups))
     }
 
+    /// Ends the step under way, and all to come, with an `EpochError`. From any thread.
+    fn abandon(&self) {
+        self.inner.abandon();
+    }
+
     /// Seconds that steps have taken since the last call: to the servers (`push`), back from them (`pull`), and
     /// for other trainers (`wait`).
     fn take_seconds(&self) -> (f64, f64, f64) {

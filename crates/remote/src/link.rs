@@ -1,6 +1,7 @@
 //! One server: a connection that is made again when it breaks, and requests that may be sent twice.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clickmill_net::{Connection, Deadline, Hello, Security, Traffic};
@@ -20,6 +21,8 @@ pub(crate) struct Link {
     connection: Option<Connection>,
     next_request: u64,
     pub retries: u32,
+    /// Nobody waits for answers any more.
+    pub stop: Arc<AtomicBool>,
 }
 
 impl Link {
@@ -40,6 +43,7 @@ impl Link {
             connection: None,
             next_request: 1,
             retries,
+            stop: Arc::default(),
         }
     }
 
@@ -55,7 +59,12 @@ impl Link {
         let mut left = self.retries;
         loop {
             match self.try_ask(frame, kind, answer, deadline) {
-                Err(error) if error.is_retryable() && left > 0 && deadline.left().is_some() => {
+                Err(error)
+                    if error.is_retryable()
+                        && left > 0
+                        && deadline.left().is_some()
+                        && !self.stop.load(Ordering::Relaxed) =>
+                {
                     self.connection = None;
                     left -= 1;
                     std::thread::sleep(pause.min(deadline.left().unwrap_or_default()));
@@ -84,6 +93,7 @@ impl Link {
                 let traffic = Arc::clone(&self.traffic);
                 let mut opened =
                     Connection::open(&self.address, &self.hello, &self.security, deadline, traffic)?;
+                opened.stop_with(Arc::clone(&self.stop));
                 opened.rename(format!("{} ({})", self.name, self.address));
                 empty.insert(opened)
             }

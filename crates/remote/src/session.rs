@@ -1,6 +1,6 @@
 //! Steps to all servers of one epoch.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -51,8 +51,13 @@ pub struct Session {
     pool: Pool,
     next_sequence: AtomicU64,
     next_ticket: AtomicU64,
+    /// Nobody wants the answers any more.
+    stop: Arc<AtomicBool>,
     spent: Mutex<Spent>,
 }
+
+/// Set when something has failed with one of the servers.
+type Failed = Arc<AtomicBool>;
 
 struct Channel {
     link: Link,
@@ -62,12 +67,13 @@ struct Channel {
 
 impl Session {
     pub fn new(settings: Settings, place: Place, traffic: &Arc<Traffic>) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
         let links: Vec<_> = place
             .servers
             .iter()
             .enumerate()
             .map(|(index, address)| {
-                let link = Link::new(
+                let mut link = Link::new(
                     format!("pserver {index}"),
                     address.clone(),
                     settings.hello.clone(),
@@ -75,6 +81,7 @@ impl Session {
                     Arc::clone(traffic),
                     settings.retries,
                 );
+                link.stop = Arc::clone(&stop);
                 Arc::new(Mutex::new(Channel {
                     link,
                     frame: Frame::default(),
@@ -94,8 +101,14 @@ impl Session {
             pool,
             next_sequence: AtomicU64::new(1),
             next_ticket: AtomicU64::new(1),
+            stop,
             spent: Mutex::default(),
         }
+    }
+
+    /// Ends every step under way and to come with an error: its epoch is over.
+    pub fn abandon(&self) {
+        self.stop.store(true, Ordering::Relaxed);
     }
 
     pub fn place(&self) -> &Place {
@@ -124,11 +137,12 @@ impl Session {
                 0
             },
         };
-        let deadline = Deadline::after(self.settings.deadline);
+        let limit = self.settings.deadline;
+        let deadline = Deadline::after(limit);
         let work = Arc::new((pushes, keys));
         let precision = self.settings.precision;
         let bounds = Arc::new(self.bounds.clone());
-        let mut spent = self.on_all(|server, channel| {
+        let mut spent = self.on_all(|server, channel, failed| {
             let (work, bounds) = (Arc::clone(&work), Arc::clone(&bounds));
             move || {
                 let exchange = Exchange::begin();
@@ -150,14 +164,15 @@ impl Session {
                 };
                 if kind == Kind::Waiting && is_alone {
                     let waited = exchange.waited();
-                    return Ok(waited + commit(&mut channel, &origin, deadline)?);
+                    return Ok(waited + commit(&mut channel, &origin, &failed, limit)?);
                 }
                 check(kind, expected, &link.name)?;
                 Ok(exchange.end(timing(answer, &link.name)?))
             }
         })?;
         if has_push && !is_alone {
-            spent += self.on_all(|_, channel| move || commit(&mut lock(&channel), &origin, deadline))?;
+            spent += self
+                .on_all(|_, channel, failed| move || commit(&mut lock(&channel), &origin, &failed, limit))?;
         }
         let began = Instant::now();
         let answer = self.read(&work.1);
@@ -166,18 +181,32 @@ impl Session {
         answer
     }
 
+    /// Does the same with all servers; when it fails with one, the others are not waited for any longer.
+    ///
     /// Gives what was spent on the server that took longest: the others had answered by then.
-    fn on_all<W>(&self, work: impl Fn(usize, Arc<Mutex<Channel>>) -> W) -> Result<Spent, Error>
+    fn on_all<W>(&self, work: impl Fn(usize, Arc<Mutex<Channel>>, Failed) -> W) -> Result<Spent, Error>
     where
         W: FnOnce() -> Result<Spent, Error> + Send + 'static,
     {
+        let failed = Failed::default();
         let works = self
             .links
             .iter()
             .enumerate()
-            .map(|(server, channel)| work(server, Arc::clone(channel)))
+            .map(|(server, channel)| {
+                let failed = Arc::clone(&failed);
+                let work = work(server, Arc::clone(channel), Arc::clone(&failed));
+                move || {
+                    let outcome = work();
+                    failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
+                    outcome
+                }
+            })
             .collect();
-        let spent: Vec<Spent> = self.pool.run(works).into_iter().collect::<Result<_, _>>()?;
+        let mut outcomes = self.pool.run(works);
+        // Who was not waited for any longer is not why it failed.
+        outcomes.sort_by_key(|outcome| matches!(outcome, Err(Error::Waiting { .. })));
+        let spent: Vec<Spent> = outcomes.into_iter().collect::<Result<_, _>>()?;
         Ok(spent.into_iter().max_by_key(Spent::total).unwrap_or_default())
     }
 
@@ -223,18 +252,24 @@ impl Session {
 }
 
 /// Says that all servers hold the push, and waits until it is applied.
-fn commit(channel: &mut Channel, origin: &Origin, deadline: Deadline) -> Result<Spent, Error> {
+///
+/// A server that says whom it waits for is alive; how long that may last is the coordinator's to say.
+fn commit(channel: &mut Channel, origin: &Origin, failed: &Failed, limit: Duration) -> Result<Spent, Error> {
     let Channel { link, frame, answer } = channel;
+    let began = Instant::now();
     let mut spent = Spent::default();
     loop {
         let exchange = Exchange::begin();
         origin.encode(&mut frame.begin());
-        match link.ask(frame, Kind::Commit, answer, deadline)?.kind {
-            Kind::Waiting if deadline.left().is_some() => spent += exchange.waited(),
+        match link
+            .ask(frame, Kind::Commit, answer, Deadline::after(limit))?
+            .kind
+        {
+            Kind::Waiting if !failed.load(Ordering::Relaxed) => spent += exchange.waited(),
             Kind::Waiting => {
                 return Err(Error::Waiting {
                     server: link.name.clone(),
-                    seconds: deadline.waited().as_secs_f64(),
+                    seconds: began.elapsed().as_secs_f64(),
                     waiting: String::from_utf8_lossy(answer.payload()).into_owned(),
                 });
             }

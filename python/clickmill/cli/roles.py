@@ -73,6 +73,10 @@ def pserver(
         float,
         typer.Option("--wait-for-members", metavar="SECONDS", help="How long to wait for those missing."),
     ] = 600.0,
+    gather: Annotated[
+        float,
+        typer.Option("--gather", metavar="SECONDS", help="How long the start waits for all trainers."),
+    ] = 60.0,
     token_file: TokenFile = "",
     tls_certificate: Annotated[
         str, typer.Option("--tls-certificate", metavar="FILE", help="PEM file with the certificate.")
@@ -113,6 +117,7 @@ def pserver(
         memory_budget=parse_size(memory_budget),
         dead_after_s=dead_after,
         wait_for_members_s=wait_for_members,
+        gather_s=gather,
         metrics_port=metrics_port,
     )
 

@@ -64,8 +64,8 @@ _NOT_ON_SERVERS = {
 
 
 def _not_on_servers(config: Config, index: int, runner: RunnerConfig) -> Iterator[Problem]:
-    if runner.distribute_strategy in {"geo", "hybrid"}:
-        message = f"`{runner.distribute_strategy}` is not built yet; `async`, `half_async` and `sync` are"
+    if runner.distribute_strategy == "geo":
+        message = "`geo` is not built yet; `async`, `half_async`, `sync` and `hybrid` are"
         yield config.problem(message, ("runner", index, "distribute_strategy"))
     for key, message in _NOT_ON_SERVERS.items():
         if getattr(runner, key) != type(runner).model_fields[key].default:

@@ -79,6 +79,8 @@ class ClusterConfig(Section):
     """Silence after which a member counts as dead."""
     wait_for_members_s: PositiveNumber = 600.0
     """How long to wait for servers and trainers that are missing, before the run ends with an error."""
+    gather_s: PositiveNumber = 60.0
+    """How long the start waits for all `worker_num` trainers; then those that are there begin."""
     max_restarts: Count = 3
     """How often each process that dies is started again, where one command started them all."""
     memory_budget: str = ""

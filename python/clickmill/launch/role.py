@@ -99,7 +99,7 @@ def pserver_command(
     else:
         argv += ["--pservers", str(pservers)]
     argv += ["--dead-after", f"{cluster.dead_after_s:g}"]
-    argv += ["--wait-for-members", f"{cluster.wait_for_members_s:g}"]
+    argv += ["--wait-for-members", f"{cluster.wait_for_members_s:g}", "--gather", f"{cluster.gather_s:g}"]
     if cluster.memory_budget:
         argv += ["--memory-budget", cluster.memory_budget]
     if cluster.tls is not None:

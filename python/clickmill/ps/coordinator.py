@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from clickmill import _core
@@ -16,7 +17,11 @@ if TYPE_CHECKING:
 
 Message = dict[str, Any]
 
-_DEADLINE_MS = 60_000
+_MOST_S = 60.0
+"""That one question may take."""
+_BETWEEN_ATTEMPTS_S = 0.1
+_PATIENCE_S = 5.0
+"""For the coordinator to notice what a trainer has noticed."""
 
 
 class EpochChanged(Exception):  # noqa: N818 - no failure: the cluster goes on from somewhere else
@@ -26,34 +31,44 @@ class EpochChanged(Exception):  # noqa: N818 - no failure: the cluster goes on f
 class Coordinator:
     """A connection to the coordinator; one question at a time, from any thread."""
 
-    def __init__(self, settings: Message, address: str) -> None:
+    def __init__(self, settings: Message, address: str, *, deadline_s: float = _MOST_S) -> None:
         self.address = address
         self._link = _core.ControlLink(settings_json(settings), address)
+        self._deadline_ms = round(min(deadline_s, _MOST_S) * 1000)
 
     def ask(self, kind: str, /, **fields: Any) -> Message:
         """Ask, and get the answer as it came; WireError where nobody answers."""
         request = json.dumps({"request": {"kind": kind, **fields}})
-        answer: Message = json.loads(self._link.ask(request, _DEADLINE_MS))
+        answer: Message = json.loads(self._link.ask(request, self._deadline_ms))
         return answer
 
     def metrics(self) -> Message:
         """The global metrics of the stage under way, and the updates so far."""
-        answer: Message = json.loads(self._link.ask(json.dumps("metrics"), _DEADLINE_MS))
+        answer: Message = json.loads(self._link.ask(json.dumps("metrics"), self._deadline_ms))
         return answer
 
 
 class Membership:
     """A trainer's place in a cluster: its incarnation, and a heart that beats on a thread of its own."""
 
-    def __init__(self, settings: Message, address: str, welcome: Message) -> None:
+    def __init__(self, settings: Message, address: str, welcome: Message, *, patience_s: float) -> None:
+        self._patience_s = patience_s
+        """How long a coordinator that does not answer is believed to come back."""
         self.incarnation: int = welcome["incarnation"]
         self.number: int = welcome["trainer"]
         self.place: Message = welcome["place"]
         self.fence: int = welcome["fence"]
         self.state: str | None = welcome["state"]
-        self._coordinator = Coordinator(settings, address)
-        self._heart = Coordinator(settings, address)
+        self.units: list[Message] = welcome["terms"]["units"]
+        self.passes: list[Message] = welcome["terms"]["passes"]
+        self._interval_s: float = welcome["terms"]["heartbeat_ms"] / 1000
+        self._coordinator = Coordinator(settings, address, deadline_s=patience_s)
+        self._heart = Coordinator(settings, address, deadline_s=patience_s)
         self._stop = threading.Event()
+        self.end: Message | None = None
+        """The summary of the run, when the heart was told that it is over."""
+        self.abandon: Callable[[], None] = lambda: None
+        """Called by the heart when the epoch is over: whatever waits for a server waits for nothing."""
         self.statistics: Callable[[], Message] = lambda: {"samples_per_s": 0.0, "shares": {}}
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
         self._thread.start()
@@ -76,11 +91,23 @@ class Membership:
                 return answer
 
     def find_place(self) -> None:
-        """Wait until the cluster is in an epoch that this trainer does not know: EpochChanged then."""
+        """Wait until the cluster is in an epoch that this trainer does not know: EpochChanged then.
+
+        For one that a server has refused. It may not ask for work: that would say that nothing of it is under
+        way. WireError where the coordinator has no new epoch to give, so that only joining again helps.
+        """
+        deadline = time.monotonic() + _PATIENCE_S
         while True:
-            answer = self._ask("lease", holding=[])
+            # No fence has this number: the answer says what became of the epoch, and parks nobody.
+            answer = self._ask("fence", number=0, state=None)
             if answer["kind"] == "end":
                 return
+            if answer["kind"] == "wait":
+                deadline = time.monotonic() + _PATIENCE_S
+            elif time.monotonic() > deadline:
+                raise WireError("a server refuses this trainer, and the coordinator knows of no reason")
+            else:
+                time.sleep(_BETWEEN_ATTEMPTS_S)
 
     def duty_done(self, duty: int, outcome: Message) -> None:
         """Give the outcome of a duty."""
@@ -111,14 +138,22 @@ class Membership:
         return answer
 
     def _beat(self) -> None:
-        while not self._stop.wait(1.0):
+        heard = time.monotonic()
+        while not self._stop.wait(self._interval_s):
             try:
-                self._heart.ask(
+                answer = self._heart.ask(
                     "heartbeat",
                     incarnation=self.incarnation,
                     epoch=self.epoch,
                     statistics=self.statistics(),
                 )
             except WireError:
-                # The next step or lease finds out, and knows what to do.
+                # The next step or lease finds out and knows what to do; one that waits for a server does not.
+                if time.monotonic() - heard > self._patience_s:
+                    self.abandon()
                 continue
+            heard = time.monotonic()
+            if answer["kind"] == "end":
+                self.end = answer["summary"]
+            if answer["kind"] in {"refused", "end"} or answer.get("epoch", 0) > self.epoch:
+                self.abandon()

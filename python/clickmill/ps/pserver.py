@@ -40,6 +40,7 @@ class PserverOptions:
     memory_budget: int | None
     dead_after_s: float
     wait_for_members_s: float
+    gather_s: float
     metrics_port: int | None = None
     """None: nobody scrapes it; 0: any port."""
 
@@ -94,8 +95,7 @@ def _settings(options: PserverOptions) -> dict[str, Any]:
         # A process that is started again at once should find its place waiting for it.
         "closed_after_s": min(2.0, options.dead_after_s),
         "wait_for_members_s": options.wait_for_members_s,
-        # Processes that are started together do not come together, least of all on a busy machine.
-        "gather_s": 60.0,
+        "gather_s": options.gather_s,
         "wire": wire,
     }
 

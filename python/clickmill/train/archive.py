@@ -51,7 +51,7 @@ class Archive:
     @property
     def run_id(self) -> str:
         """Id of the run that this folder is of; empty where none has begun. FormatError if it is damaged."""
-        if self._run_id is None:
+        if not self._run_id:  # another process may have begun the run meanwhile
             self._run_id = self._read_run_id()
         return self._run_id
 

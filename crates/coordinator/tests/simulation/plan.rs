@@ -50,7 +50,7 @@ impl Plan {
             evicts: random.chance(50),
             decides: random.chance(70),
             publishes: random.chance(70),
-            snapshot_interval_s: random.between(0, 8),
+            snapshot_interval_ms: random.between(0, 8) * 1000,
             full_every: random.between(1, 4) as u32,
             agreement: json!(null),
         };

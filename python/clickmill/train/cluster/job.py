@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clickmill.train.cluster.agreement import agreement
 from clickmill.train.cluster.units import Unit, cut_files, unit_bytes
 from clickmill.train.measures import scoring_metrics, training_metrics
 from clickmill.train.saving import encode_metrics
@@ -60,9 +61,11 @@ def make_job(
         "evicts": True,
         "decides": True,
         "publishes": True,
-        "snapshot_interval_s": max(round(runner.cluster.snapshot_interval_s), 1),
+        "snapshot_interval_ms": max(round(runner.cluster.snapshot_interval_s * 1000), 1),
         "full_every": runner.cluster.snapshot_full_interval,
-        "agreement": {key: value for key, value in settings.items() if key != "files"},
+        "agreement": agreement(
+            settings, parts.data, parts.data.validation_files if evaluated is None else evaluated.files
+        ),
     }
 
 

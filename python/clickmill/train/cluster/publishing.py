@@ -60,7 +60,7 @@ class Publisher:
 
     def publish(self, pass_number: int, snapshot: Message) -> Checkpoint | None:
         """Write the checkpoint of a pass that has ended; None where the runner wants none of this pass."""
-        record = json.loads((self._snapshots / COMMIT_FILE).read_text(encoding="utf-8"))["run"]
+        record = json.loads((self._snapshots / COMMIT_FILE).read_text(encoding="utf-8"))["content"]["run"]
         summary = next(each for each in record["history"] if each["pass"] == pass_number)
         is_ended = record["ledger"]["stage"] == "ended"
         has_stopped = is_ended and pass_number + 1 < self._runner.epochs

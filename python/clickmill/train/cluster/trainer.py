@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickmill import _core
 from clickmill.data.source import DataSet
-from clickmill.errors import EpochError, WireError
+from clickmill.errors import ClickmillError, EpochError, WireError
 from clickmill.nn import load_model_class
 from clickmill.nn.dropout import replace_dropout
 from clickmill.ps.coordinator import Coordinator, EpochChanged, Membership
@@ -85,17 +85,24 @@ class ClusterTrainer:
         self._held: dict[int, Stream] = {}
         self._bytes_done = 0
         """Of units that this trainer has finished."""
+        self._units: list[Unit] = []
+        self._passes: list[Message] = []
         self._end: Message = {}
         """The coordinator's summary of the run."""
+        self._failing_since: float | None = None
+        """Of the first attempt that has come to nothing, when none after it came to anything."""
 
     def run(self) -> Message:
         """Take part until the run is over; its summary."""
         prepare_process(self._phase.thread_num)
         self._build()
         try:
-            return self._take_part()
+            summary = self._take_part()
         finally:
             self._chronicle.close()
+        if summary["exit_code"] != 0:
+            raise ClickmillError(f"the run has ended: {summary['words']}")
+        return summary
 
     def _take_part(self) -> Message:
         with Crew(self._phase.thread_num) as crew:
@@ -120,13 +127,26 @@ class ClusterTrainer:
                     self._belong(crew, membership)
                     return self._summary()
                 except WireError as error:
+                    if membership.end is not None:
+                        self._end = membership.end
+                        return self._summary()
                     # Declared dead, or a server is gone: what is under way is void.
                     logger.warning("trainer.rejoins reason=%s", error)
+                    if self._has_failed_for_long():
+                        raise
                 finally:
                     self._set_ready(is_ready=False)
                     self._meter.end()
                     membership.leave()
                     self._drop_streams()
+                time.sleep(_BETWEEN_ATTEMPTS_S)
+
+    def _has_failed_for_long(self) -> bool:
+        """Whether nothing was done for so long that a coordinator for which all is well cannot be right."""
+        now = time.monotonic()
+        if self._failing_since is None:
+            self._failing_since = now
+        return now - self._failing_since > self._runner.cluster.wait_for_members_s
 
     def _set_ready(self, *, is_ready: bool) -> None:
         if self._monitoring is not None:
@@ -182,7 +202,6 @@ class ClusterTrainer:
             evaluated=self._evaluated,
             settings=self._settings,
         )
-        self._units = [Unit.from_json(unit) for unit in self._job["units"]]
         self._schedule = make_schedule(runner.learning_rate_schedule)
         self._stopwatch = Stopwatch(is_logged=config.debug)
         self._meter = Meter(self._stopwatch, run_folder(runner))
@@ -227,21 +246,32 @@ class ClusterTrainer:
 
     def _join(self) -> Membership | None:
         """Become a member; None where the run is over already."""
-        coordinator = Coordinator(self._wire, self._address)
-        deadline = time.monotonic() + self._runner.cluster.wait_for_members_s
+        patience_s = self._runner.cluster.wait_for_members_s
+        coordinator = Coordinator(self._wire, self._address, deadline_s=patience_s)
+        deadline = time.monotonic() + patience_s
+        told = ""
         while True:
             try:
                 answer = coordinator.ask("join", job=self._job, name=self._name)
             except WireError as error:
                 if time.monotonic() > deadline:
                     raise
-                logger.info("trainer.waits for=%s reason=%s", self._address, error)
+                if str(error) != told:
+                    told = str(error)
+                    logger.info("trainer.waits for=%s reason=%s", self._address, told)
                 time.sleep(_BETWEEN_ATTEMPTS_S)
                 continue
             match answer["kind"]:
                 case "welcome":
-                    membership = Membership(self._wire, self._address, answer)
+                    membership = Membership(
+                        self._wire,
+                        self._address,
+                        answer,
+                        patience_s=patience_s,
+                    )
                     membership.statistics = self._statistics
+                    self._units = [Unit.from_json(unit) for unit in membership.units]
+                    self._passes = membership.passes
                     self._set_ready(is_ready=True)
                     self._meter.begin(membership.incarnation, self._name, membership.number)
                     return membership
@@ -251,6 +281,8 @@ class ClusterTrainer:
                 case "refused":
                     raise WireError(f"the coordinator refuses this trainer: {answer['reason']}")
                 case _:
+                    # The coordinator knows whom it waits for, and for how long.
+                    self._failing_since = None
                     logger.info("trainer.waits for=%s", answer.get("for_whom"))
 
     def _belong(self, crew: Crew, membership: Membership) -> None:
@@ -265,6 +297,7 @@ class ClusterTrainer:
     def _work(self, crew: Crew, membership: Membership) -> None:
         """Leases of one epoch, until the run is over or the epoch is."""
         session = self._session(membership)
+        membership.abandon = session.abandon
         self._meter.change_session(lambda: session.traffic()[:2])
         worker = Worker(
             self._tools, session, membership, self._after_step, lambda: encode_buffers(self._replicas)
@@ -289,6 +322,7 @@ class ClusterTrainer:
                     case "duty":
                         with self._stopwatch.measure("save"):
                             self._do(membership, answer)
+                        self._failing_since = None
                     case "end":
                         self._end = answer["summary"]
                         return
@@ -297,6 +331,9 @@ class ClusterTrainer:
             except LeaseLost:
                 self._drop_streams()
             except EpochError:
+                if membership.end is not None:
+                    self._end = membership.end
+                    return
                 # A server says so; the coordinator says where to go on, or that this trainer is dead.
                 self._drop_streams()
                 with self._stopwatch.measure("wait"):
@@ -340,6 +377,7 @@ class ClusterTrainer:
         stream = Stream.of_grant(grant, self._open(grant, grant["pass"]))
         self._held[stream.lease] = stream
         scorer.score(crew, stream)
+        self._failing_since = None
         self._held.pop(stream.lease).close()
 
     def _open(self, grant: Message, pass_number: int) -> BatchSource:
@@ -375,9 +413,10 @@ class ClusterTrainer:
         return {"checkpoint": str(checkpoint.folder)}
 
     def _pass_bytes(self, pass_number: int) -> int:
-        return sum(self._units[unit].num_bytes for unit in self._job["passes"][pass_number]["train"])
+        return sum(self._units[unit].num_bytes for unit in self._passes[pass_number]["train"])
 
     def _after_step(self, batch: Batch, loss: float, step: int) -> None:
+        self._failing_since = None
         self._meter.advance(batch.num_rows)
         if self._meter.batches % self._runner.print_interval == 0:
             self._meter.interval()

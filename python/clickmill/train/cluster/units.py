@@ -35,7 +35,7 @@ class Unit:
     @property
     def num_bytes(self) -> int:
         """Of the file, as it lies there."""
-        return _size(self.file)
+        return size_of(self.file)
 
     def to_json(self) -> dict[str, Any]:
         """As the job holds it."""
@@ -55,7 +55,7 @@ def unit_bytes(files: Sequence[FileRange], num_trainers: int, asked: int) -> int
     """How large pieces should be; `asked` is what the configuration says, 0 for us to choose."""
     if asked:
         return asked
-    total = sum(_size(file) for file in files)
+    total = sum(size_of(file) for file in files)
     # One trainer needs no help, and every piece ends in a short batch.
     pieces = num_trainers * _LEASES_EACH if num_trainers > 1 else 1
     return min(max(total // pieces, _MIN_BYTES), _MAX_BYTES)
@@ -65,7 +65,7 @@ def cut_files(files: Sequence[FileRange], piece_bytes: int, *, can_cut: bool) ->
     """Ranges of about `piece_bytes`, in order; a compressed file, or one of a reader, stays whole."""
     pieces: list[FileRange] = []
     for file in files:
-        size = _size(file)
+        size = size_of(file)
         count = max(round(size / piece_bytes), 1)
         if count == 1 or not can_cut or compression(file.path) is not None:
             pieces.append(file)
@@ -77,6 +77,7 @@ def cut_files(files: Sequence[FileRange], piece_bytes: int, *, can_cut: bool) ->
     return pieces
 
 
-def _size(file: FileRange) -> int:
+def size_of(file: FileRange) -> int:
+    """Bytes on disk."""
     end = file.path.stat().st_size if file.end is None else file.end
     return max(end - file.start, 0)

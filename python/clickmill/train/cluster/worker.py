@@ -86,23 +86,19 @@ class Worker:
     def train(self, crew: Crew, streams: Sequence[Stream], pass_number: int) -> None:
         """Train until a stream ends, or LeaseLost; streams keep what they have read."""
         self._begin([stream for stream in streams if stream.current is None])
-        streams = list(streams)
-        while not any(stream.is_ended for stream in streams):
+        empty = [stream for stream in streams if stream.current is None]
+        streams = [stream for stream in streams if stream.current is not None]
+        while not any(stream.is_ended for stream in (*streams, *empty)):
             ahead = crew.ahead(lambda: [self._take(stream) for stream in streams])
             updates = [self._compute(crew, stream, pass_number) for stream in streams]
             with self._tools.stopwatch.waiting():
                 following = ahead()
-            self._exchange(streams, updates, following)
+            self._exchange(streams, updates, following, empty)
 
     def _begin(self, streams: Sequence[Stream]) -> None:
-        """Read the first batch of new streams; one without any ends at once."""
-        taken = []
-        for stream in streams:
-            first = self._take(stream)
-            if first is None:
-                self._finish_empty(stream)
-            else:
-                taken.append((stream, first))
+        """Read the first batch of new streams; one without any stays without."""
+        firsts = [(stream, self._take(stream)) for stream in streams]
+        taken = [(stream, first) for stream, first in firsts if first is not None]
         if taken:
             self._read([stream for stream, _ in taken], [first for _, first in taken])
 
@@ -138,17 +134,23 @@ class Worker:
         streams: Sequence[Stream],
         updates: Sequence[Update],
         following: Sequence[Taken | None],
+        empty: Sequence[Stream],
     ) -> None:
-        """Push all updates and read the rows of what follows, unless a fence comes first."""
+        """Push all updates and read the rows of what follows, unless a fence comes first.
+
+        Units without a batch end with the same push: a round waits for all lanes of this trainer.
+        """
         with self._tools.stopwatch.measure("push"):
             pushes = [
                 self._push(stream, update, is_last=after is None)
                 for stream, update, after in zip(streams, updates, following, strict=True)
-            ]
+            ] + [self._push_nothing(stream) for stream in empty]
         going_on = [
             (stream, after) for stream, after in zip(streams, following, strict=True) if after is not None
         ]
-        must_park = self._fence > self._membership.fence
+        # The one that all trainers of a round have heard of: the answer to this push may name the next one.
+        fence = self._fence
+        must_park = fence > self._membership.fence
         asked = [] if must_park else going_on
         for stream in streams:
             stream.current = None
@@ -156,8 +158,10 @@ class Worker:
         for stream, update, after in zip(streams, updates, following, strict=True):
             stream.is_ended = after is None
             self._after_step(update.batch, update.loss, self._step)
+        for stream in empty:
+            stream.is_ended = True
         if must_park:
-            self._park()
+            self._park(fence)
             if going_on:
                 self._read([stream for stream, _ in going_on], [after for _, after in going_on])
 
@@ -216,17 +220,15 @@ class Worker:
             stream.current = Pulled(batch, rows)
             stream.ticket = ticket
 
-    def _park(self) -> None:
+    def _park(self, fence: int) -> None:
         with self._tools.stopwatch.measure("wait"):
-            released = self._membership.park(self._fence, self._fence_state())
+            released = self._membership.park(fence, self._fence_state())
         if released["kind"] != "released":
             raise LeaseLost
         self._membership.fence = max(self._membership.fence, released["number"])
         if not released["keep"] or released["epoch"] != self._membership.epoch:
             raise LeaseLost
 
-    def _finish_empty(self, stream: Stream) -> None:
+    def _push_nothing(self, stream: Stream) -> Push:
         entry = stream.entry(None, is_last=True)
-        push = _core.Push.empty(entry, lane=stream.lane, is_last=stream.is_last_unit)
-        self._step_all([push], [], [])
-        stream.is_ended = True
+        return _core.Push.empty(entry, lane=stream.lane, is_last=stream.is_last_unit)
