@@ -90,7 +90,7 @@ def job_of(parts: Any, num_dense: int) -> dict[str, Any]:
         "evicts": False,
         "decides": False,
         "publishes": False,
-        "snapshot_interval_s": 86_400,
+        "snapshot_interval_ms": 86_400_000,
         "full_every": 1,
         "agreement": {},
     }

@@ -9,6 +9,7 @@ ClickmillError
   StateError(RuntimeError)  a call that does not fit the state of the object
   StorageError              a file or folder that cannot be written: which, why
   MemberLostError           a member of a cluster is gone or silent: who waited, for what, how long
+  RunFailedError            the coordinator of a cluster has ended the run: why
   DivergedError             training came to numbers that are not finite: pass, batch, loss
   WireError                 another process of the cluster cannot be reached or understood: which, why
     EpochError              the cluster has gone on without this process, which may join again
@@ -105,6 +106,10 @@ class StorageError(ClickmillError):
 
 class MemberLostError(ClickmillError):
     """A member of a cluster is gone, or has not answered in time."""
+
+
+class RunFailedError(ClickmillError):
+    """The coordinator of a cluster has ended the run; to start this process again would change nothing."""
 
 
 class DivergedError(ClickmillError):

@@ -6,17 +6,12 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from safetensors.numpy import load_file
 
-from clickmill import _core
-from clickmill.config import load_config
-from clickmill.data.source import DataSet
-from clickmill.train.checkpoint import open_checkpoint
 from tests.checkpoints import fingerprint
 from tests.cluster.conftest import samples, slots_text
 from tests.cluster.fleet import fleet, name_of, run_fleet
+from tests.cluster.parameters import assert_close, parameters
 
 BATCH = 100
 COUNTS = (1030, 1010)
@@ -58,38 +53,14 @@ def trained(place: Path, name: str, pservers: int, trainers: int, *options: str)
     return place / summary["checkpoint"]
 
 
-def parameters(place: Path, checkpoint: Path) -> dict[str, Any]:
-    """Dense parameters, and the rows of all signs of the data, by table and group."""
-    config = load_config(str(place / "config.yaml"), overrides=["dataset.0.data_path=joint/part"])
-    opened = open_checkpoint(checkpoint)
-    schema = _core.Schema((checkpoint / "schema.json").read_text())
-    data = DataSet(config.dataset_named("log"), place)
-    found: dict[str, Any] = dict(load_file(checkpoint / "dense.safetensors"))
-    tables = {name: _core.Table.load(opened.table_files(name)) for name in opened.manifest.tables}
-    source = data.open_in_order(schema)
-    number = 0
-    while (batch := source.next()) is not None:
-        for group in range(batch.num_groups):
-            for name, table in tables.items():
-                found[f"{name}.{group}.{number}"] = table.peek(batch.signs(group))
-        number += 1
-    source.close()
-    for name, table in tables.items():
-        found[f"{name}.rows"] = np.array([table.rows()])
-    return found
-
-
 @pytest.mark.parametrize("optimizer", [ADAM_AND_ROWS, CATCH_UP], ids=["Adam and Adagrad", "catching up"])
 def test_two_trainers_give_the_parameters_of_one_on_the_joint_batch(lanes_place, optimizer):
     own = ("dataset.0.data_path=joint", "runner.0.worker_num=1", f"dataset.0.batch_size={2 * BATCH}")
-    joint = parameters(lanes_place, trained(lanes_place, "one", 1, 1, *own, *optimizer))
+    joint = parameters(lanes_place, trained(lanes_place, "one", 1, 1, *own, *optimizer), "joint/part")
     for pservers in (1, 2, 3):
         options = ("dataset.0.data_path=lanes", f"dataset.0.batch_size={BATCH}", *optimizer)
         found = trained(lanes_place, f"two-{pservers}", pservers, 2, *options)
-        apart = parameters(lanes_place, found)
-        assert apart.keys() == joint.keys()
-        for name, array in joint.items():
-            np.testing.assert_allclose(apart[name], array, rtol=0, atol=1e-5, err_msg=name)
+        assert_close(parameters(lanes_place, found, "joint/part"), joint)
 
 
 def test_sync_stops_while_a_trainer_is_stopped_and_goes_on_as_if_nothing_had_happened(

@@ -20,7 +20,7 @@ use crate::run::Run;
 use crate::scaling::Scaling;
 use crate::settings::Settings;
 use crate::settlement::Settlement;
-use crate::snapshots::Snapshots;
+use crate::snapshots::{Publication, Snapshots};
 
 /// What the cluster is able to do.
 #[derive(Clone, Debug)]
@@ -43,10 +43,7 @@ pub(crate) enum Phase {
         since: Duration,
     },
     Ending(Ending),
-    Stopped {
-        exit_code: i32,
-        words: String,
-    },
+    Stopped,
 }
 
 /// See the module.
@@ -61,8 +58,8 @@ pub struct Coordinator {
     pub(crate) route: Route,
     pub(crate) epoch: u64,
     pub(crate) run: Option<Run>,
-    /// The pass whose checkpoint goes with the next snapshot.
-    pub(crate) publish: Option<u32>,
+    /// The checkpoint that goes with the next snapshot.
+    pub(crate) publish: Option<Publication>,
     pub(crate) calls: Calls,
     pub(crate) fence: Fence,
     pub(crate) snapshots: Snapshots,
@@ -80,6 +77,8 @@ pub struct Coordinator {
     /// Since when there has been a lease in the stage under way.
     pub(crate) leased_since: Option<Duration>,
     pub(crate) waits_told: Duration,
+    /// Exit code and words of the run, once it has ended.
+    pub(crate) verdict: Option<(i32, String)>,
     pub(crate) num_epochs: u64,
     pub(crate) num_stores: u64,
     pub(crate) out: Vec<Action>,
@@ -118,6 +117,7 @@ impl Coordinator {
             has_gathered: false,
             leased_since: None,
             waits_told: Duration::ZERO,
+            verdict: None,
             num_epochs: 0,
             num_stores: 0,
             out: Vec::new(),
@@ -169,6 +169,7 @@ impl Coordinator {
             return Err(Error::Parked { incarnation });
         }
         let applied_round = run.ledger.advance(incarnation, lease, entry, self.now)?;
+        self.look_at_count();
         Ok(Advanced {
             applied_round,
             fence: self.fence.number,
@@ -207,7 +208,7 @@ impl Coordinator {
                     || self.step_end()
             }
             Phase::Ending(_) => self.step_ending(),
-            Phase::Stopped { .. } => false,
+            Phase::Stopped => false,
         }
     }
 
@@ -227,10 +228,7 @@ impl Coordinator {
         let phase = match &mut self.phase {
             Phase::Loading { round } => Some(round),
             Phase::Ending(ending) => ending.round.as_mut(),
-            Phase::Starting { .. }
-            | Phase::Gathering { .. }
-            | Phase::Running { .. }
-            | Phase::Stopped { .. } => None,
+            Phase::Starting { .. } | Phase::Gathering { .. } | Phase::Running { .. } | Phase::Stopped => None,
         };
         let fence = match &mut self.fence.state {
             crate::fence::State::Held { round, .. } => round.as_mut(),
@@ -250,7 +248,7 @@ impl Coordinator {
         let is_known = self.stored_life(number, result)
             || self.stored_snapshot(number, result)
             || self.stored_end(number, result);
-        debug_assert!(is_known || matches!(self.phase, Phase::Stopped { .. } | Phase::Ending(_)));
+        debug_assert!(is_known || matches!(self.phase, Phase::Stopped | Phase::Ending(_)));
     }
 
     /// Whoever let a deadline pass is dead, and everything follows from that.

@@ -101,7 +101,7 @@ impl Coordinator {
     }
 
     pub(crate) fn end_run(&mut self, exit_code: i32, words: String) {
-        if matches!(self.phase, Phase::Ending(_) | Phase::Stopped { .. }) {
+        if matches!(self.phase, Phase::Ending(_) | Phase::Stopped) {
             return;
         }
         self.calls.clear();
@@ -110,6 +110,7 @@ impl Coordinator {
             exit_code,
             words: words.clone(),
         });
+        self.verdict = Some((exit_code, words.clone()));
         let (since, store, round) = (self.now, None, None);
         self.phase = Phase::Ending(Ending {
             exit_code,
@@ -133,20 +134,13 @@ impl Coordinator {
             | Phase::Loading { .. }
             | Phase::Running { .. }
             | Phase::Ending(_)
-            | Phase::Stopped { .. } => false,
+            | Phase::Stopped => false,
         }
     }
 
     pub(crate) fn summary(&self) -> Summary {
-        let (exit_code, words) = match &self.phase {
-            Phase::Ending(ending) => (ending.exit_code, ending.words.clone()),
-            // Whoever comes so late is told the same.
-            Phase::Stopped { exit_code, words } => (*exit_code, words.clone()),
-            Phase::Starting { .. }
-            | Phase::Gathering { .. }
-            | Phase::Loading { .. }
-            | Phase::Running { .. } => (0, String::new()),
-        };
+        // Also of a run that has stopped: who asks late is told the same.
+        let (exit_code, words) = self.verdict.clone().unwrap_or_default();
         let (samples, batches) = self.run.as_ref().map_or((0, 0), |run| run.ledger.trained());
         let passes = self.run.as_ref().map_or_else(Vec::new, |run| run.history.clone());
         Summary {
@@ -179,10 +173,7 @@ impl Coordinator {
             return false;
         }
         let (exit_code, words) = (ending.exit_code, ending.words.clone());
-        self.phase = Phase::Stopped {
-            exit_code,
-            words: words.clone(),
-        };
+        self.phase = Phase::Stopped;
         self.out.push(Action::Stop { exit_code, words });
         true
     }
@@ -212,5 +203,23 @@ impl Coordinator {
             ending.round = Some(round);
             ending.are_servers_told = true;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+
+    #[test]
+    fn who_asks_when_all_have_stopped_is_told_how_it_ended() {
+        let mut coordinator = Coordinator::new(Settings::default(), None);
+        coordinator.end_run(1, "the disk is full".to_owned());
+        let told = coordinator.summary();
+        while !matches!(coordinator.phase, Phase::Stopped) {
+            assert!(coordinator.step_ending());
+        }
+        assert_eq!(coordinator.summary(), told);
+        assert_eq!((told.exit_code, told.words.as_str()), (1, "the disk is full"));
     }
 }

@@ -18,6 +18,10 @@ pub(crate) enum Due {
     EndOfStage,
     /// The next pass may begin, or the run is over.
     Decided,
+    /// Rows are evicted within a pass.
+    Evict,
+    /// A checkpoint is taken within a pass.
+    Publish,
     /// Leases are taken back: a trainer wants lanes, or nobody is free for a duty.
     Deal,
     /// The memory of a server is full.
@@ -103,6 +107,9 @@ impl Fence {
     fn works(dues: &BTreeSet<Due>, next: (u32, Stage), evicts: bool) -> VecDeque<Work> {
         let mut works = VecDeque::new();
         let (pass, stage) = next;
+        if dues.contains(&Due::Evict) {
+            works.push_back(Work::Evict);
+        }
         if dues.contains(&Due::EndOfStage) {
             if evicts {
                 works.push_back(Work::Evict);
@@ -122,7 +129,7 @@ impl Fence {
             works.extend([Work::Freeze { moves: true }, Work::AwaitCommit, Work::Move]);
         } else if dues
             .iter()
-            .any(|due| matches!(due, Due::Snapshot | Due::Decided | Due::Stop))
+            .any(|due| matches!(due, Due::Snapshot | Due::Publish | Due::Decided | Due::Stop))
         {
             works.push_back(Work::Freeze { moves: false });
         }
@@ -142,15 +149,22 @@ impl Coordinator {
         let evicts = self.is_evicting();
         let possible = |due: &&Due| match due {
             Due::Deal => true,
-            Due::EndOfStage => is_idle || !evicts,
-            Due::Decided | Due::Relief | Due::Snapshot | Due::Move | Due::Stop => is_idle,
+            // What its batches have made due comes before the end of a pass.
+            Due::EndOfStage => (is_idle || !evicts) && !self.has_counted(),
+            Due::Evict
+            | Due::Publish
+            | Due::Decided
+            | Due::Relief
+            | Due::Snapshot
+            | Due::Move
+            | Due::Stop => is_idle,
         };
         self.fence.dues.iter().filter(possible).copied().collect()
     }
 
     pub(crate) fn step_fence(&mut self) -> bool {
         match &self.fence.state {
-            State::Open if self.possible_dues().is_empty() => false,
+            State::Open if self.possible_dues().is_empty() && !self.is_exact() => false,
             State::Open => {
                 self.fence.number += 1;
                 self.fence.state = State::Wanted { since: self.now };
@@ -160,8 +174,10 @@ impl Coordinator {
                 true
             }
             State::Wanted { .. } => {
-                let is_ready =
-                    self.settlements.is_empty() && self.members.trainers().values().all(|t| !t.is_out());
+                let is_possible = !self.is_exact() || self.snapshots.current.is_none();
+                let is_ready = is_possible
+                    && self.settlements.is_empty()
+                    && self.members.trainers().values().all(|t| !t.is_out());
                 if is_ready {
                     self.hold_fence();
                 }
@@ -176,6 +192,9 @@ impl Coordinator {
         self.fence.dues.retain(|due| !dues.contains(due));
         let (next, evicts) = (self.next_stage(), self.is_evicting());
         let works = Fence::works(&dues, next, evicts);
+        if dues.contains(&Due::Publish) {
+            self.publish_step();
+        }
         self.fence.state = State::Held {
             since: self.now,
             works,
@@ -274,7 +293,12 @@ impl Coordinator {
             Work::Freeze { moves } => self.frozen(round, *moves),
             Work::Move => self.moved(),
             Work::Relieve => self.relieved(round),
-            Work::Evict | Work::Turn { .. } | Work::AwaitCommit | Work::Deal | Work::Stop => {}
+            Work::Evict => {
+                if let Some(run) = &mut self.run {
+                    run.ledger.mark_evicted();
+                }
+            }
+            Work::Turn { .. } | Work::AwaitCommit | Work::Deal | Work::Stop => {}
         }
     }
 
@@ -323,6 +347,12 @@ impl Coordinator {
             .for_each(|(_, trainer)| trainer.parked = None);
         if let Some(run) = &mut self.run {
             run.ledger.touch(self.now);
+            if run.ledger.is_over() {
+                // There may be data left in their hands, in a pass that has had its batches.
+                self.members
+                    .trainers_mut()
+                    .for_each(|(_, trainer)| trainer.is_busy = false);
+            }
         }
         self.tell(Happening::FenceOver {
             number,
@@ -356,6 +386,12 @@ mod tests {
             stage: Stage::Train,
         };
         assert_eq!(works(&[Due::EndOfStage]), [Work::Evict, Work::Report, turn]);
+    }
+
+    #[test]
+    fn rows_are_evicted_before_the_checkpoint_of_the_same_batch() {
+        let freeze = Work::Freeze { moves: false };
+        assert_eq!(works(&[Due::Evict, Due::Publish]), [Work::Evict, freeze]);
     }
 
     #[test]

@@ -63,6 +63,15 @@ pub struct Job {
     pub snapshot_interval_ms: u64,
     /// Every so many snapshots one is full, the others are increments. 1: all are full.
     pub full_every: u32,
+    /// Rows are also evicted after so many batches of a pass. 0: only at its end.
+    #[serde(default)]
+    pub evict_every: u64,
+    /// A duty `publish` comes with a snapshot after so many batches of a pass. 0: never within one.
+    #[serde(default)]
+    pub publish_every: u64,
+    /// A pass ends after so many batches. 0: with its data.
+    #[serde(default)]
+    pub max_batches: u64,
     /// Whatever else all trainers have to agree on: settings, and the files that the units are cut from.
     pub agreement: Value,
 }
@@ -196,6 +205,9 @@ pub(crate) mod tests {
             publishes: true,
             snapshot_interval_ms: 20_000,
             full_every: 3,
+            evict_every: 0,
+            publish_every: 0,
+            max_batches: 0,
             agreement: json!({}),
         }
     }

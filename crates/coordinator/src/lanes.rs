@@ -171,12 +171,15 @@ impl Lanes {
     }
 
     fn apply(&mut self, record: &mut LedgerRecord, now: Duration) -> u64 {
+        let mut has_batch = false;
         for number in &self.active {
             let lane = &mut self.lanes[*number as usize];
             if let (Some(place), Some(entry)) = (lane.place(record), lane.pending.take()) {
+                has_batch |= entry.batches > 0;
                 take(record, place, entry);
             }
         }
+        record.rounds += u64::from(has_batch);
         self.find_active(record);
         self.touch(now);
         record.round += 1;

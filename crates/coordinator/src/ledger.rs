@@ -95,6 +95,15 @@ pub struct LedgerRecord {
     /// Of all training stages that are over.
     pub past_samples: u64,
     pub past_batches: u64,
+    /// Rounds of the stage in which there was a batch.
+    #[serde(default)]
+    pub rounds: u64,
+    /// [`Ledger::steps`] of the stage when rows were evicted last.
+    #[serde(default)]
+    pub evicted: u64,
+    /// The same of the last checkpoint within the pass.
+    #[serde(default)]
+    pub published: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -111,6 +120,8 @@ pub(crate) struct Ledger {
     lanes: Option<Lanes>,
     leases: BTreeMap<u64, Lease>,
     next_lease: u64,
+    /// Of a pass; 0: as many as there are.
+    max_batches: u64,
 }
 
 impl Ledger {
@@ -122,6 +133,9 @@ impl Ledger {
             units: units_of(job, 0, Stage::Train),
             past_samples: 0,
             past_batches: 0,
+            rounds: 0,
+            evicted: 0,
+            published: 0,
         };
         Self::restore(job, record)
     }
@@ -134,6 +148,7 @@ impl Ledger {
             lanes,
             leases: BTreeMap::new(),
             next_lease: 1,
+            max_batches: job.max_batches,
         }
     }
 
@@ -164,6 +179,7 @@ impl Ledger {
         self.record.pass = pass;
         self.record.stage = stage;
         self.record.units = units_of(job, pass, stage);
+        (self.record.rounds, self.record.evicted, self.record.published) = (0, 0, 0);
         self.lanes = lanes_of(job, &self.record);
         self.leases.clear();
     }
@@ -186,9 +202,30 @@ impl Ledger {
         (self.record.past_samples + now.0, self.record.past_batches + now.1)
     }
 
-    /// All units of the stage are done.
+    /// Batches of the stage, as the run counts them: rounds where there are lanes.
+    pub(crate) fn steps(&self) -> u64 {
+        if self.has_lanes() {
+            self.record.rounds
+        } else {
+            self.counted().1
+        }
+    }
+
+    /// Rows are evicted at this point.
+    pub(crate) fn mark_evicted(&mut self) {
+        self.record.evicted = self.steps();
+    }
+
+    /// The parameters of this point are published.
+    pub(crate) fn mark_published(&mut self) {
+        self.record.published = self.steps();
+    }
+
+    /// All units of the stage are done, or as many batches as a pass may have.
     pub(crate) fn is_over(&self) -> bool {
-        self.record.units.iter().all(|unit| unit.is_done)
+        let is_training = self.record.stage == Stage::Train;
+        let has_enough = is_training && self.max_batches > 0 && self.steps() >= self.max_batches;
+        has_enough || self.record.units.iter().all(|unit| unit.is_done)
     }
 
     pub(crate) fn num_done(&self) -> usize {

@@ -6,6 +6,7 @@
 mod calls;
 mod committed;
 mod coordinator;
+mod counted;
 mod duties;
 mod ending;
 mod error;

@@ -148,6 +148,9 @@ pub enum Reply {
         round: u64,
         lanes: Vec<LaneGrant>,
         schedule: Option<String>,
+        /// Before this round there is a fence, by the number of batches: come to the one that the answers to the round before it
+        /// name, though it is the first time that they do.
+        until: Option<u64>,
     },
     Duty {
         duty: u64,
@@ -167,6 +170,8 @@ pub enum Reply {
         number: u64,
         epoch: u64,
         keep: bool,
+        /// As in `lanes`, from now on.
+        until: Option<u64>,
     },
     Registered {
         index: u32,

@@ -9,6 +9,7 @@ use crate::fence::Due;
 use crate::ledger::Stage;
 use crate::message::{Decision, DutyName, Order, Outcome};
 use crate::run::Run;
+use crate::snapshots::Publication;
 
 impl Run {
     /// What comes after the stage that is over.
@@ -58,6 +59,9 @@ impl Run {
 
 impl Coordinator {
     pub(crate) fn step_stage(&mut self) -> bool {
+        if self.want_counted() {
+            return true;
+        }
         let is_everyone_busy = self.is_everyone_busy();
         let Some(run) = &mut self.run else { return false };
         let due = match run.ledger.stage() {
@@ -91,7 +95,10 @@ impl Coordinator {
         if let Some(decision) = run.decision.take() {
             run.schedule = decision.schedule;
             run.adjust = decision.adjust;
-            self.publish = run.job.publishes.then(|| run.ledger.pass());
+            self.publish = run.job.publishes.then(|| Publication {
+                pass: run.ledger.pass(),
+                place: None,
+            });
         }
         if stage == Stage::Ended {
             // The last snapshot has attempts of its own.

@@ -189,10 +189,7 @@ impl Coordinator {
             Phase::Loading { .. } | Phase::Running { .. } if index < self.route.servers => self.go_back(),
             Phase::Running { .. } => self.lost_spare(index),
             Phase::Ending(ending) => ending.forget(index),
-            Phase::Starting { .. }
-            | Phase::Gathering { .. }
-            | Phase::Loading { .. }
-            | Phase::Stopped { .. } => {}
+            Phase::Starting { .. } | Phase::Gathering { .. } | Phase::Loading { .. } | Phase::Stopped => {}
         }
     }
 

@@ -169,7 +169,7 @@ impl Coordinator {
     }
 
     fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Ending(_) | Phase::Stopped { .. })
+        matches!(self.phase, Phase::Ending(_) | Phase::Stopped)
     }
 
     fn join(&mut self, from: RequestId, job: &Job, name: String) -> Option<Reply> {
@@ -458,7 +458,13 @@ impl Coordinator {
             return Some(Reply::Changed { place: self.place() });
         }
         let keep = self.members.trainers().get(&incarnation)?.is_busy;
-        (number <= self.fence.passed()).then_some(Reply::Released { number, epoch, keep })
+        let until = self.run.as_ref().and_then(Run::until);
+        (number <= self.fence.passed()).then_some(Reply::Released {
+            number,
+            epoch,
+            keep,
+            until,
+        })
     }
 }
 

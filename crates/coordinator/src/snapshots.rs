@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::calls::{Overdue, Round};
-use crate::committed::Committed;
+use crate::committed::{Committed, RunRecord};
 use crate::coordinator::Coordinator;
 use crate::duties::DutyRecord;
 use crate::event::Happening;
@@ -39,6 +39,14 @@ enum Step {
         committed: Box<Committed>,
         store: u64,
     },
+}
+
+/// A checkpoint for the user, to be made from a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Publication {
+    pub(crate) pass: u32,
+    /// Batches and samples of the pass under way; none: the pass has ended.
+    pub(crate) place: Option<(u64, u64)>,
 }
 
 /// See the module.
@@ -217,6 +225,16 @@ impl Coordinator {
         self.snapshots.current = Some(current);
     }
 
+    /// A checkpoint of this batch goes with the snapshot of this fence.
+    pub(crate) fn publish_step(&mut self) {
+        let Some(run) = &mut self.run else { return };
+        run.ledger.mark_published();
+        self.publish = Some(Publication {
+            pass: run.ledger.pass(),
+            place: Some((run.ledger.steps(), run.ledger.counted().0)),
+        });
+    }
+
     fn store_snapshot(&mut self) -> bool {
         let Some(Current {
             number,
@@ -242,8 +260,9 @@ impl Coordinator {
         }
         let mut committed = draft.clone();
         let files = files_of(self.committed.snapshot.as_ref(), *number, base.is_none(), files);
-        if let (Some(record), Some(pass)) = (&mut committed.run, self.publish) {
-            record.duties.push(publish(pass, &files));
+        if let (Some(record), Some(publication)) = (&mut committed.run, self.publish) {
+            let duty = publish(publication, &files, record);
+            record.duties.push(duty);
         }
         committed.snapshot = Some(files);
         let store = self.store(committed.clone());
@@ -284,8 +303,9 @@ impl Coordinator {
         let Some(files) = self.committed.snapshot.clone() else {
             return;
         };
-        if let (Some(pass), Some(run)) = (self.publish.take(), &mut self.run) {
-            run.duties.add(publish(pass, &files));
+        let record = self.committed.run.as_ref();
+        if let (Some(publication), Some(record), Some(run)) = (self.publish.take(), record, &mut self.run) {
+            run.duties.add(publish(publication, &files, record));
         }
         // A duty that is in the record is open again after going back to it, though it may be done by now.
         let mut duties = self.run.as_ref().map_or_else(Vec::new, |run| run.duties.record());
@@ -333,11 +353,24 @@ impl Coordinator {
     }
 }
 
-fn publish(pass: u32, files: &SnapshotFiles) -> DutyRecord {
+/// What the checkpoint of a pass holds beside parameters is in every commit file that follows; of a batch within a pass only in
+/// `record`.
+fn publish(publication: Publication, files: &SnapshotFiles, record: &RunRecord) -> DutyRecord {
+    let Publication { pass, place } = publication;
+    let mut input = json!({ "snapshot": files });
+    if let Some((batch, samples)) = place {
+        input["step"] = json!({
+            "batch": batch,
+            "samples": samples,
+            "metrics": record.metrics,
+            "schedule": record.schedule,
+            "states": record.states,
+        });
+    }
     DutyRecord {
         name: DutyName::Publish,
         pass,
-        input: json!({ "snapshot": files }),
+        input,
         snapshots: files.layers.iter().map(|layer| layer.snapshot).collect(),
     }
 }
@@ -346,6 +379,9 @@ fn publish(pass: u32, files: &SnapshotFiles) -> DutyRecord {
 #[expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
 mod tests {
     use super::*;
+    use crate::job::Strategy;
+    use crate::job::tests::job;
+    use crate::run::Run;
 
     fn files(snapshots: &[u64]) -> SnapshotFiles {
         let mut own = None;
@@ -374,7 +410,9 @@ mod tests {
 
     #[test]
     fn what_a_duty_reads_is_retained() {
-        let duties = [publish(0, &files(&[1, 2]))];
+        let record = Run::new(job(Strategy::Async, 1, 0, 1)).record();
+        let publication = Publication { pass: 0, place: None };
+        let duties = [publish(publication, &files(&[1, 2]), &record)];
         assert_eq!(retained(&files(&[3, 4]), &duties), [1, 2, 3, 4]);
         assert_eq!(retained(&files(&[3, 4]), &[]), [3, 4]);
     }

@@ -117,7 +117,7 @@ impl Coordinator {
             Phase::Loading { .. } => "loading",
             Phase::Running { .. } => "running",
             Phase::Ending(_) => "ending",
-            Phase::Stopped { .. } => "stopped",
+            Phase::Stopped => "stopped",
         }
     }
 

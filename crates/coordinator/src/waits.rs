@@ -56,7 +56,7 @@ impl Coordinator {
                 };
                 left.map(|(incarnation, _)| wait(incarnation)).collect()
             }
-            Phase::Stopped { .. } => Vec::new(),
+            Phase::Stopped => Vec::new(),
         }
     }
 

@@ -19,7 +19,7 @@ impl Coordinator {
         if self.is_turning() || self.fence.is_held() {
             return None;
         }
-        let is_gathering = self.is_gathering_trainers();
+        let (is_gathering, has_counted) = (self.is_gathering_trainers(), self.has_counted());
         let run = self.run.as_mut()?;
         if holding.is_empty()
             && let Some(reply) = run.duties.give(incarnation, self.now)
@@ -29,6 +29,9 @@ impl Coordinator {
         // In `sync` those who are in a round need the others to end it; then all see the fence in the same answer.
         let is_anyone_out = self.members.trainers().values().any(Trainer::is_out);
         let has_lanes = run.ledger.has_lanes();
+        if run.ledger.is_over() || has_lanes && has_counted {
+            return None;
+        }
         if matches!(self.fence.state, State::Wanted { .. }) && !(has_lanes && is_anyone_out) {
             return None;
         }
@@ -86,6 +89,7 @@ impl Coordinator {
                 round,
                 lanes,
                 schedule,
+                until: run.until(),
             },
             Grant::Unit {
                 lease,

@@ -303,7 +303,12 @@ impl Ledger for Driver {
     fn advance(&self, incarnation: u64, epoch: u64, entry: &[u8]) -> Result<u64, Error> {
         let Entry { lease, entry } = serde_json::from_slice(entry)
             .map_err(|error| Error::protocol(format!("an entry for the ledger: {error}")))?;
-        let advanced = lock(&self.coordinator).advance(incarnation, epoch, lease, entry)?;
+        let mut coordinator = lock(&self.coordinator);
+        let advanced = coordinator.advance(incarnation, epoch, lease, entry)?;
+        // A batch may be the one that a fence is wanted for: the answer to it says so.
+        if let Some(host) = self.host.get() {
+            host.engine.wanted_fence.store(advanced.fence, Ordering::Release);
+        }
         Ok(advanced.fence)
     }
 }

@@ -21,7 +21,7 @@ use crate::job::{Contents, states_of, texts_of};
 use crate::life::Life;
 use crate::memory::size;
 use crate::metrics::Metrics;
-use crate::model::{DenseSlice, Model};
+use crate::model::Model;
 use crate::moving::Prepared;
 use crate::rates::{Rates, Sample};
 use crate::rounds::Rounds;
@@ -197,10 +197,7 @@ impl Host {
         let configs = contents.configs();
         let rule = contents.dense.rule;
         let model = match snapshot {
-            None => {
-                let initial = contents.dense.initial()?;
-                Model::new(configs, DenseSlice::new(rule, initial[begin..end].to_vec()))?
-            }
+            None => contents.start(|sign| owner(&route, sign) == index, begin, end)?,
             Some(files) => {
                 let loaded =
                     snapshot::load(&self.folder, files, &configs, |sign| owner(&route, sign) == index)?;

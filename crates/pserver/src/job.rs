@@ -1,6 +1,7 @@
 //! What a server reads of a job: tables, the dense part, metrics.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -12,6 +13,7 @@ use serde::Deserialize;
 use crate::Error;
 use crate::life::Together;
 use crate::metrics::States;
+use crate::origin::TableOrigin;
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,6 +21,9 @@ pub(crate) struct TableEntry {
     pub config: TableConfig,
     /// It is empty at the start of every pass.
     pub restarts: bool,
+    /// None: it is empty at the start of the run.
+    #[serde(default)]
+    pub initial: Option<TableOrigin>,
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -28,6 +33,9 @@ pub(crate) struct DenseEntry {
     pub size: usize,
     /// Parameters at the start: base64 of little-endian floats.
     initial: String,
+    /// A checkpoint's file with the state of the optimizer at the start. None: it starts anew.
+    #[serde(default)]
+    pub initial_state: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -14,6 +14,7 @@ mod memory;
 mod metrics;
 mod model;
 mod moving;
+mod origin;
 mod push;
 mod rates;
 mod rounds;

@@ -4,7 +4,7 @@
 //! It is held for what touches rows and nothing else: numbers are packed and unpacked outside.
 
 use clickmill_table::dense::{DenseOptimizer, DenseRule};
-use clickmill_table::{Buffers, Located, Lookup, Rate, Table, TableConfig};
+use clickmill_table::{Buffers, Located, Lookup, Rate, Table};
 
 use crate::Error;
 use crate::push::{DensePush, Held, RowsPush};
@@ -41,15 +41,7 @@ impl DenseSlice {
 }
 
 impl Model {
-    pub(crate) fn new(configs: Vec<TableConfig>, dense: DenseSlice) -> Result<Self, Error> {
-        let tables = configs
-            .into_iter()
-            .map(Table::new)
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(Self::with_tables(tables, dense, 0))
-    }
-
-    /// Tables that were loaded, `step` updates into the run.
+    /// Tables, new or loaded, `step` updates into the run.
     pub(crate) fn with_tables(tables: Vec<Table>, dense: DenseSlice, step: u64) -> Self {
         let first_steps = tables
             .iter()

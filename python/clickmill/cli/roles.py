@@ -17,7 +17,7 @@ from clickmill.cli.options import ConfigSource, Json, Overrides
 from clickmill.cli.output import print_json, print_text
 from clickmill.cli.progress import training_observers
 from clickmill.cli.runs import print_summary
-from clickmill.errors import ClickmillError, ConfigError
+from clickmill.errors import ConfigError, RunFailedError
 
 if TYPE_CHECKING:
     from clickmill.config import Config, RunnerConfig
@@ -175,6 +175,7 @@ def trainer(
     require("torch", purpose="training")
     config = load_config(model, overrides=overrides or ())
     runner = config.runners()[0]
+    _check(config, runner)
     _check_place(runner, coordinator, resume=resume)
     if runner.is_collective:
         _train_rank(config, runner, resume=resume, json=json)
@@ -205,7 +206,7 @@ def trainer(
         monitoring=monitoring,
     ).run()
     if summary["exit_code"] != 0:
-        raise ClickmillError(summary["words"])
+        raise RunFailedError(summary["words"])
     if json:
         print_json(summary)
     else:
@@ -219,6 +220,16 @@ def tls_files(certificate: str, key: str, authority: str, server_name: str) -> d
     if not (certificate and key and authority):
         raise ConfigError("TLS needs all of --tls-certificate, --tls-key and --tls-authority")
     return {"certificate": certificate, "key": key, "authority": authority, "server_name": server_name}
+
+
+def _check(config: Config, runner: RunnerConfig) -> None:
+    """As `clickmill train` does before it starts anything; a trainer has servers whatever its class says."""
+    checks = import_module("clickmill.config.checks")
+    problems = checks.run_problems(config)
+    if not runner.is_cluster:
+        problems += checks.server_problems(config, runner)
+    if problems:
+        raise ConfigError.of(problems)
 
 
 def _check_place(runner: RunnerConfig, coordinator: str, *, resume: bool) -> None:

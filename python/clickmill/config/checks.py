@@ -42,7 +42,7 @@ def run_problems(config: Config) -> list[Problem]:
             )
             problems.append(config.problem(message, ("runner", index, "class")))
         if runner.is_cluster and not runner.is_collective:
-            problems.extend(_not_on_servers(config, index, runner))
+            problems.extend(server_problems(config, runner))
         is_started_here = runner.is_collective and runner.class_name != "cluster_train"
         if is_started_here and runner.worker_num not in {1, runner.num_ranks}:
             message = f"is {runner.worker_num} for {runner.num_ranks} cards; each card has one process"
@@ -54,22 +54,40 @@ def run_problems(config: Config) -> list[Problem]:
 
 
 _NOT_ON_SERVERS = {
-    "init_model_path": "a cluster with parameter servers starts with a new model, or from its own snapshots",
-    "init_pretraining_model_path": "a cluster with parameter servers starts with a new model",
-    "max_batches": "a cluster with parameter servers reads all of the data in every pass",
-    "save_step_interval": "a cluster with parameter servers takes snapshots: `cluster.snapshot_interval_s`",
-    "evict_interval": "a cluster with parameter servers evicts rows at the end of a pass",
+    "save_step_full_interval": "checkpoints of a cluster with parameter servers hold all rows; "
+    "`cluster.snapshot_full_interval` is what its snapshots go by",
 }
 """Keys that would be passed over in silence otherwise."""
 
 
-def _not_on_servers(config: Config, index: int, runner: RunnerConfig) -> Iterator[Problem]:
+def server_problems(config: Config, runner: RunnerConfig) -> list[Problem]:
+    """Why a runner cannot be trained with parameter servers, whatever its class."""
+    index = config.runner.index(runner)
+
+    def problem(key: str, message: str) -> Problem:
+        return config.problem(message, ("runner", index, key))
+
+    problems = [
+        problem(key, message)
+        for key, message in _NOT_ON_SERVERS.items()
+        if getattr(runner, key) != type(runner).model_fields[key].default
+    ]
     if runner.distribute_strategy == "geo":
         message = "`geo` is not built yet; `async`, `half_async`, `sync` and `hybrid` are"
-        yield config.problem(message, ("runner", index, "distribute_strategy"))
-    for key, message in _NOT_ON_SERVERS.items():
-        if getattr(runner, key) != type(runner).model_fields[key].default:
-            yield config.problem(message, ("runner", index, key))
+        problems.append(problem("distribute_strategy", message))
+    if runner.clip_norm is not None and runner.distribute_strategy == "sync" and runner.worker_num > 1:
+        message = (
+            f"the joint batch of {runner.worker_num} trainers in `sync` has a norm that no one of them "
+            "knows; use `worker_num: 1`, or a strategy in which each trainer clips its own batch "
+            "(`async`, `half_async`, `hybrid`)"
+        )
+        problems.append(problem("clip_norm", message))
+    phases = config.phases_of(runner)
+    if len(phases) > 1:
+        problems.append(problem("phases", f"a cluster trains one phase, not {len(phases)}"))
+    if runner.device == "gpu":
+        problems.append(problem("device", "`gpu` needs `fleet_mode: collective`, not `ps`"))
+    return problems
 
 
 def _items(document: Document, section: str) -> list[tuple[KeyPath, dict[str, Any]]]:

@@ -72,7 +72,7 @@ class RunnerConfig(Section):
     early_stopping: EarlyStopping | None = None
     """Absent: all passes are run."""
     clip_norm: PositiveNumber | None = None
-    """Gradients of dense parameters and rows are scaled down, all together, to this norm."""
+    """Gradients, dense and of rows, are scaled down together to this norm; not in `sync` of several lanes."""
     progressive_validation: bool = False
     """Score each batch before it is trained on, and count those scores: for data in time order."""
     evaluate_dataset_name: str | None = None
@@ -105,7 +105,7 @@ class RunnerConfig(Section):
     save_step_path: str = ""
     """Folder of the checkpoints in a pass (`epoch_E_batch_B`). Empty: `steps` in the folder of the run."""
     save_step_full_interval: PositiveCount = 1
-    """Every so many of them holds all rows, those between only what changed. 1: all are full."""
+    """Every so many of them holds all rows, those between only what changed. 1: all; so with servers."""
     evict_interval: Count = 0
     """Batches between evictions inside a pass; rows are always evicted at its end. 0: only there."""
     save_inference_interval: Interval = -1

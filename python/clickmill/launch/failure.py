@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _FINAL_CODES = frozenset({2, 3, 4})
 """Wrong arguments or configuration, unreadable samples, a damaged file."""
-_FINAL_KINDS = frozenset({"MissingExtra", "DivergedError"})
+_FINAL_KINDS = frozenset({"MissingExtra", "DivergedError", "RunFailedError"})
 
 
 def exit_words(code: int) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clickmill import _core
-from clickmill.errors import ClickmillError
+from clickmill.errors import RunFailedError
 from clickmill.monitoring import Monitoring
 from clickmill.ps.health import tell_health
 from clickmill.ps.wire import wire_settings
@@ -46,7 +46,7 @@ class PserverOptions:
 
 
 def serve(options: PserverOptions, listening: Callable[[str, str | None], None]) -> str:
-    """Serve until the run is over; the coordinator's last words. ClickmillError where it ended badly."""
+    """Serve until the run is over; the coordinator's last words. RunFailedError where it ended badly."""
     monitoring = None
     if options.metrics_port is not None:
         monitoring = Monitoring(
@@ -64,7 +64,7 @@ def serve(options: PserverOptions, listening: Callable[[str, str | None], None])
             monitoring.close()
     exit_code, words = outcome
     if exit_code != 0:
-        raise ClickmillError(words)
+        raise RunFailedError(words)
     return words
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "checkpoint.json"
 VERSION = 1
+OPTIMIZER_FILE = "optimizer.safetensors"
 _CHUNK_BYTES = 1 << 20
 
 
@@ -97,6 +98,15 @@ class Checkpoint:
             folders.insert(0, base)
             folder, manifest = base, read_manifest(base)
         return folders
+
+
+def read_optimizer(checkpoint: Checkpoint) -> tuple[int, list[Any]]:
+    """Steps of a checkpoint's dense optimizer, and the arrays of its state in their order."""
+    from safetensors import safe_open  # noqa: PLC0415 - only where dense parameters are read
+
+    with safe_open(checkpoint.folder / OPTIMIZER_FILE, framework="numpy") as file:
+        arrays = [file.get_tensor(name) for name in sorted(file.keys())]
+        return int(file.metadata()["step"]), arrays
 
 
 def write_checkpoint(

@@ -83,6 +83,9 @@ _FIXED = ("hyper_parameters.*optimizer.class",)
 """Would be noted by the rules above, but the state of one optimizer is not that of another."""
 
 
+CLUSTER_KEY = "is_in_units"
+"""In the state of a checkpoint that a cluster took in the middle of a pass, where no one reader has been."""
+
 _MOST_FILES = 10
 """Changed files that a message names."""
 
@@ -104,6 +107,16 @@ def settings_of(
         "slots": {slot["name"]: slot for slot in schema["slots"]},
         "tables": {table["name"]: table for table in schema["tables"]},
     }
+
+
+def check_place(checkpoint: Checkpoint) -> None:
+    """Refuse the checkpoint of a cluster in the middle of a pass: only its snapshots know what was read."""
+    if checkpoint.read_json("trainer.json").get(CLUSTER_KEY):
+        raise ConfigError(
+            f"`{checkpoint.folder}` was taken by a cluster in the middle of a pass; a single process cannot "
+            "go on from there",
+            hint="go on with the cluster, or start a new run from it with `init_model_path`",
+        )
 
 
 def check_settings(checkpoint: Checkpoint, now: Mapping[str, Any], model_source: str | None) -> list[str]:

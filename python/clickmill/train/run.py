@@ -36,7 +36,7 @@ from clickmill.train.observer import Observer, RunStart, Saved
 from clickmill.train.observers import JournalObserver, LogObserver, TensorBoardObserver
 from clickmill.train.parameters import LocalParameters, Rates
 from clickmill.train.replica import Replicas
-from clickmill.train.resuming import check_files, check_settings, settings_of
+from clickmill.train.resuming import check_files, check_place, check_settings, settings_of
 from clickmill.train.saving import RunState
 from clickmill.train.settings import (
     compute_options,
@@ -163,6 +163,8 @@ class Run:
         model_class = load_model_class(phase.model, Path())
         planned = plan_schema(self.config, runner, phase, model_class)
         settings = settings_of(self.config, runner, phase, schema_json=planned.to_core().to_json())
+        if checkpoint is not None:
+            check_place(checkpoint)
         changes = check_settings(checkpoint, settings, model_source(phase.model)) if checkpoint else []
         origin = open_origin(runner) if checkpoint is None else None
         self.parts = build_parts(

@@ -8,7 +8,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from clickmill.train.assembly import load_dense, load_tables
-from clickmill.train.checkpoint import VERSION, Checkpoint, Manifest, write_checkpoint
+from clickmill.train.checkpoint import (
+    OPTIMIZER_FILE,
+    VERSION,
+    Checkpoint,
+    Manifest,
+    read_optimizer,
+    write_checkpoint,
+)
 from clickmill.train.trainer import Place
 
 if TYPE_CHECKING:
@@ -99,7 +106,7 @@ class RunState:
             texts["model.py"] = self.parts.model_source
         writers: dict[str, Writer] = {
             "dense.safetensors": self._write_dense,
-            "optimizer.safetensors": self._write_optimizer,
+            OPTIMIZER_FILE: self._write_optimizer,
         }
         for name in self.parts.tables:
             writers[f"tables/{name}.rows"] = self._table_writer(name, base)
@@ -124,11 +131,7 @@ class RunState:
 
     def restore_optimizer(self, checkpoint: Checkpoint) -> None:
         """Take the state of the dense optimizer."""
-        from safetensors import safe_open  # noqa: PLC0415
-
-        with safe_open(checkpoint.folder / "optimizer.safetensors", framework="numpy") as file:
-            arrays = [file.get_tensor(name) for name in sorted(file.keys())]
-            self.optimizer.load_state(int(file.metadata()["step"]), arrays)
+        self.optimizer.load_state(*read_optimizer(checkpoint))
 
     def _trainer(self, place: Place, *, has_stopped: bool) -> dict[str, Any]:
         return {

@@ -7,6 +7,7 @@ that are named, and leaves the rest as it was made: the optimizers start anew, a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 from pathlib import Path
@@ -14,13 +15,17 @@ from typing import TYPE_CHECKING
 
 from clickmill.errors import ConfigError
 from clickmill.schema import SchemaConfig, TableSpec
-from clickmill.train.checkpoint import open_checkpoint
+from clickmill.train.checkpoint import open_checkpoint, read_optimizer
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     import torch
 
+    from clickmill import _core
     from clickmill.config import RunnerConfig
     from clickmill.train.checkpoint import Checkpoint
+    from clickmill.train.dense import DenseOptimizer
     from clickmill.train.saving import RunState
 
 logger = logging.getLogger("clickmill.train")
@@ -54,33 +59,52 @@ def adopt_tables(schema: SchemaConfig, origin: Checkpoint) -> SchemaConfig:
 
 def take_from(origin: Checkpoint, state: RunState, runner: RunnerConfig) -> None:
     """Take from `origin` what the runner asks for; ConfigError where it does not fit."""
+    tables, model = state.parts.tables, state.replicas.model
     if runner.init_model_path:
-        _take_all(origin, state)
+        take_model(origin, model)
+        check_tables(origin, tables)
+        for name in tables:
+            tables.load(name, origin.table_files(name))
+        with _of_optimizer(origin):
+            state.restore_optimizer(origin)
     else:
-        _take_parameters(origin, state, tuple(runner.finetuning_aspect_varnames))
+        for name in take_fitting(origin, model, state.parts.schema, runner):
+            tables.load_weights(name, origin.table_files(name))
     state.replicas.copy_buffers()
-    state.parts.tables.join_step(0)
+    tables.join_step(0)
 
 
-def _take_all(origin: Checkpoint, state: RunState) -> None:
-    tensors = _dense(origin)
-    model = state.replicas.model
+def take_model(origin: Checkpoint, model: torch.nn.Module) -> None:
+    """All dense parameters and buffers of a checkpoint."""
     try:
-        model.load_state_dict(tensors)
+        model.load_state_dict(_dense(origin))
     except RuntimeError as error:
         raise ConfigError(
             f"the model of `{origin.folder}` (`{origin.manifest.model}`) is not the one of this run: {error}",
             hint="`init_pretraining_model_path` takes what fits",
         ) from error
-    for name in state.parts.tables:
+
+
+def check_tables(origin: Checkpoint, names: Iterable[str]) -> None:
+    """Refuse a checkpoint that lacks a table."""
+    for name in names:
         if name not in origin.manifest.tables:
             raise ConfigError(
                 f"`{origin.folder}` has no table `{name}`; it has: {', '.join(origin.manifest.tables)}",
                 hint="`init_pretraining_model_path` takes what fits",
             )
-        state.parts.tables.load(name, origin.table_files(name))
+
+
+def check_optimizer(origin: Checkpoint, optimizer: DenseOptimizer) -> None:
+    """Refuse a checkpoint whose dense optimizer is not like `optimizer`, which takes its state."""
+    with _of_optimizer(origin):
+        optimizer.load_state(*read_optimizer(origin))
+
+
+@contextlib.contextmanager
+def _of_optimizer(origin: Checkpoint) -> Iterator[None]:
     try:
-        state.restore_optimizer(origin)
+        yield
     except ValueError as error:
         raise ConfigError(
             f"the dense optimizer of `{origin.folder}` is not the one of this run: {error}",
@@ -88,13 +112,18 @@ def _take_all(origin: Checkpoint, state: RunState) -> None:
         ) from error
 
 
-def _take_parameters(origin: Checkpoint, state: RunState, wanted: tuple[str, ...]) -> None:
-    """`wanted` are names of parameters, of modules (`mlp`: all below it) or of tables; none: all that fit."""
+def take_fitting(
+    origin: Checkpoint, model: torch.nn.Module, schema: _core.Schema, runner: RunnerConfig
+) -> list[str]:
+    """Take the dense parameters that fit, or those that the runner names; the tables whose weights fit.
+
+    Names are of parameters, of modules (`mlp`: all below it) or of tables.
+    """
+    wanted = tuple(runner.finetuning_aspect_varnames)
     tensors = _dense(origin)
-    model = state.replicas.model
     own = model.state_dict()
     fitting = [name for name in tensors if name in own and own[name].shape == tensors[name].shape]
-    own_tables = {each["name"]: each for each in json.loads(state.parts.schema.to_json())["tables"]}
+    own_tables = {each["name"]: each for each in json.loads(schema.to_json())["tables"]}
     origin_tables = {each["name"]: each for each in origin.read_json("schema.json")["tables"]}
     tables = [name for name in own_tables if origin_tables.get(name) == own_tables[name]]
     for name in wanted:
@@ -109,12 +138,11 @@ def _take_parameters(origin: Checkpoint, state: RunState, wanted: tuple[str, ...
     if not fitting and not tables:
         raise ConfigError(f"nothing of `{origin.folder}` fits this run")
     model.load_state_dict({name: tensors[name] for name in fitting}, strict=False)
-    for name in tables:
-        state.parts.tables.load_weights(name, origin.table_files(name))
     left = [name for name in (*own, *own_tables) if name not in fitting and name not in tables]
     logger.info(
         "run.pretrained path=%s taken=%d new=%s", origin.folder, len(fitting) + len(tables), ",".join(left)
     )
+    return tables
 
 
 def _is_below(name: str, wanted: str) -> bool:

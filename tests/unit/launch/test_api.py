@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from clickmill.config import parse_config
-from clickmill.config.checks import run_problems
+from clickmill.config.checks import run_problems, server_problems
 from clickmill.errors import ConfigError
 from clickmill.launch.api import Launch
 from clickmill.launch.role import Source
@@ -23,6 +23,26 @@ phase:
 
 def test_a_local_cluster_may_be_one_runner_of_several() -> None:
     assert run_problems(parse_config(CONFIG.replace("CLASS", "local_cluster_train"))) == []
+
+
+@pytest.mark.parametrize(
+    ("keys", "found"),
+    [
+        ("worker_num: 2, distribute_strategy: sync, clip_norm: 1.0", ["runner.1.clip_norm"]),
+        ("worker_num: 1, distribute_strategy: sync, clip_norm: 1.0", []),
+        ("worker_num: 2, distribute_strategy: async, clip_norm: 1.0", []),
+        ("save_step_interval: 10, save_step_full_interval: 3", ["runner.1.save_step_full_interval"]),
+        ("init_model_path: a, max_batches: 3, evict_interval: 2, save_step_interval: 10", []),
+    ],
+)
+def test_what_a_cluster_cannot_do_is_known_before_it_starts(keys: str, found: list[str]) -> None:
+    text = CONFIG.replace("CLASS", f"local_cluster_train, {keys}")
+    assert [problem.key for problem in run_problems(parse_config(text))] == found
+    text = CONFIG.replace("CLASS", f"train, {keys}")
+    config = parse_config(text)
+    assert run_problems(config) == []
+    # As a trainer of a cluster it is asked for the same.
+    assert [problem.key for problem in server_problems(config, config.runner[1])] == found
 
 
 def test_a_process_that_becomes_a_role_can_run_nothing_before_it() -> None:

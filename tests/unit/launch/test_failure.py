@@ -59,6 +59,7 @@ def test_a_process_that_told_no_error_is_quoted() -> None:
         (3, [], True),
         (1, [told("MissingExtra")], True),
         (1, [told("DivergedError")], True),
+        (1, [told("RunFailedError")], True),
         (1, [told("StateError")], False),
         (-9, [], False),
         (1, ["Traceback"], False),

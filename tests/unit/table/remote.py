@@ -77,7 +77,7 @@ def job_of(config: dict[str, Any]) -> dict[str, Any]:
         "evicts": False,
         "decides": False,
         "publishes": False,
-        "snapshot_interval_s": 3600,
+        "snapshot_interval_ms": 3_600_000,
         "full_every": 1,
         "agreement": {},
     }

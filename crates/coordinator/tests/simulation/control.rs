@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use clickmill_coordinator::{
-    Action, Event, Happening, Reply, Request, RequestId, ServerStatistics, SnapshotFiles,
+    Action, Event, Happening, Reply, Request, RequestId, ServerStatistics, SnapshotFiles, Strategy,
 };
 
+use crate::plan::batches_of;
 use crate::server::Server;
 use crate::world::{Body, Connection, Delivery, MS, Process, SECOND, World, spelled};
 
@@ -148,11 +149,12 @@ impl World {
         match action {
             Action::Reply { to, reply } => {
                 self.check_lease(&reply, to.connection);
-                if let Reply::Duty { input, .. } = &reply
+                if let Reply::Duty { pass, input, .. } = &reply
                     && let Some(snapshot) = input.get("snapshot")
                 {
                     let files: SnapshotFiles = serde_json::from_value(snapshot.clone()).unwrap();
                     assert!(self.disk.has(&files), "the files of a duty are retained");
+                    self.check_publication(*pass, &files, input);
                 }
                 if let Reply::Registered { index, .. } = reply {
                     self.routes.insert(index, to.connection);
@@ -226,6 +228,23 @@ impl World {
                 self.note(format!("{event:?}"));
             }
         }
+    }
+
+    /// A checkpoint within a pass is what it says it is.
+    fn check_publication(&mut self, pass: u32, files: &SnapshotFiles, input: &serde_json::Value) {
+        let Some(batch) = input["step"]["batch"].as_u64() else {
+            return;
+        };
+        let applied = self.disk.read(files, 0).unwrap();
+        let job = &self.plan.job;
+        let trained = if job.strategy == Strategy::Sync {
+            assert_eq!(batch % job.publish_every, 0, "exactly where it is due");
+            self.plan.count_rounds(&applied, pass)
+        } else {
+            self.plan.count(&batches_of(&applied), pass)
+        };
+        assert_eq!(trained, batch);
+        self.published.insert((pass, batch));
     }
 
     /// No lease is ever given to two incarnations.

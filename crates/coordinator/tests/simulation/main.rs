@@ -58,11 +58,23 @@ fn play_many(strategy: Strategy, default: u64) -> Vec<World> {
 
 #[test]
 fn an_undisturbed_run_ends_with_everything_trained_once() {
-    for seed in 0..20 {
+    for seed in 0..60 {
         for strategy in [Strategy::Async, Strategy::Sync, Strategy::Geo] {
             play(seed, strategy, false);
         }
     }
+}
+
+#[test]
+fn rows_are_evicted_and_checkpoints_published_where_the_number_of_batches_says_so() {
+    // Each world checks what it does; here that there is enough to check.
+    let worlds: Vec<World> = (2000..2060)
+        .flat_map(|seed| [Strategy::Sync, Strategy::Async].map(|strategy| play(seed, strategy, true)))
+        .collect();
+    let count = |of: fn(&World) -> u64| worlds.iter().filter(|world| of(world) > 0).count();
+    assert!(count(|world| world.published.len() as u64) > 10);
+    assert!(count(|world| world.plan.job.evict_every) > 10);
+    assert!(count(|world| world.plan.job.max_batches) > 10);
 }
 
 #[test]

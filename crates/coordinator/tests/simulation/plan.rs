@@ -1,6 +1,8 @@
 //! The job of a simulated run, and what must have been trained when it is over.
 
-use clickmill_coordinator::{Job, LedgerRecord, Pass, Stage, Strategy, Unit};
+use std::collections::{BTreeMap, BTreeSet};
+
+use clickmill_coordinator::{Job, LedgerRecord, Pass, Stage, Strategy, Unit, UnitRecord};
 use serde_json::json;
 
 use crate::random::Random;
@@ -10,6 +12,9 @@ pub(crate) type Batch = (u32, u32, u64);
 
 /// What a server has applied: round, lane and batch. Outside of `sync` round and lane are 0.
 pub(crate) type Applied = (u64, u32, Batch);
+
+/// In the place of lane and unit: no batch, but rows were evicted, before the round that is named.
+pub(crate) const EVICTED: u32 = u32::MAX;
 
 pub(crate) struct Plan {
     pub(crate) job: Job,
@@ -52,6 +57,9 @@ impl Plan {
             publishes: random.chance(70),
             snapshot_interval_ms: random.between(0, 8) * 1000,
             full_every: random.between(1, 4) as u32,
+            evict_every: random.between(1, 12) * u64::from(random.chance(40)),
+            publish_every: random.between(1, 12) * u64::from(random.chance(40)),
+            max_batches: random.between(1, 40) * u64::from(random.chance(30)),
             agreement: json!(null),
         };
         Self { job, batches }
@@ -78,16 +86,6 @@ impl Plan {
             .collect()
     }
 
-    /// All that the run trains.
-    pub(crate) fn everything(&self) -> Vec<Batch> {
-        let passes = self.job.passes.iter().enumerate();
-        sorted(
-            passes
-                .flat_map(|(pass, plan)| self.all_of(pass as u32, &plan.train))
-                .collect(),
-        )
-    }
-
     pub(crate) fn validation(&self, pass: u32) -> Vec<Batch> {
         sorted(self.all_of(pass, &self.job.passes[pass as usize].validation))
     }
@@ -99,45 +97,125 @@ impl Plan {
             .sum()
     }
 
-    /// What a ledger says has been trained.
-    pub(crate) fn trained(&self, ledger: &LedgerRecord) -> Vec<Batch> {
-        let mut trained = Vec::new();
-        for (pass, plan) in self.job.passes.iter().enumerate().take(ledger.pass as usize + 1) {
-            let pass = pass as u32;
-            if pass < ledger.pass || ledger.stage != Stage::Train {
-                trained.extend(self.all_of(pass, &plan.train));
-            } else {
-                for unit in &ledger.units {
-                    trained.extend((0..unit.batches).map(|number| (pass, unit.unit, number)));
-                }
-            }
-        }
-        sorted(trained)
+    fn is_empty(&self, unit: u32) -> bool {
+        self.batches[unit as usize] == 0
     }
 
-    /// What `sync` applies, in its order, when nothing ever fails.
+    /// Batches of a list, as passes count them; those of `pass` alone.
+    pub(crate) fn count(&self, batches: &[Batch], pass: u32) -> u64 {
+        let own = batches.iter().filter(|(own, ..)| *own == pass);
+        own.filter(|(_, unit, _)| !self.is_empty(*unit)).count() as u64
+    }
+
+    /// The batches of a pass when no number of them ends it; none: it may end before its data.
+    fn whole(&self, pass: u32) -> Option<Vec<Batch>> {
+        let all = self.all_of(pass, &self.job.passes[pass as usize].train);
+        let max = self.job.max_batches;
+        (max == 0 || self.count(&all, pass) < max).then_some(all)
+    }
+
+    /// What was trained is what the ledger says, and nothing twice.
+    pub(crate) fn check_trained(&self, ledger: &LedgerRecord, trained: &[Batch]) {
+        for pass in 0..self.job.passes.len() as u32 {
+            let own: Vec<Batch> = trained.iter().filter(|batch| batch.0 == pass).copied().collect();
+            let is_open = pass == ledger.pass && ledger.stage == Stage::Train;
+            let expected = if pass > ledger.pass {
+                Some(Vec::new())
+            } else if is_open {
+                let of_unit = |unit: &UnitRecord| {
+                    let pushes = if unit.is_done {
+                        self.pushes(unit.unit)
+                    } else {
+                        unit.batches
+                    };
+                    let unit = unit.unit;
+                    (0..pushes).map(move |number| (pass, unit, number))
+                };
+                Some(ledger.units.iter().flat_map(of_unit).collect())
+            } else if self.job.strategy == Strategy::Sync {
+                let all = batches_of(&self.undisturbed());
+                Some(all.into_iter().filter(|batch| batch.0 == pass).collect())
+            } else {
+                self.whole(pass)
+            };
+            match expected {
+                Some(expected) => assert_eq!(own, sorted(expected), "pass {pass} by the ledger"),
+                None => self.check_cut(pass, &own),
+            }
+        }
+        let units: u64 = ledger.units.iter().map(|unit| unit.samples).sum();
+        let open = if ledger.stage == Stage::Train { units } else { 0 };
+        assert_eq!(
+            ledger.past_samples + open,
+            self.samples_of(trained),
+            "samples add up"
+        );
+    }
+
+    /// A pass that was ended by the number of its batches: of each unit the first ones, and enough.
+    fn check_cut(&self, pass: u32, own: &[Batch]) {
+        let mut next = BTreeMap::new();
+        for (_, unit, number) in own {
+            let expected = next.entry(*unit).or_insert(0);
+            assert_eq!(
+                number, expected,
+                "unit {unit} of pass {pass} in its order, and once"
+            );
+            *expected += 1;
+        }
+        assert!(
+            self.count(own, pass) >= self.job.max_batches,
+            "pass {pass} has its batches"
+        );
+    }
+
+    /// What `sync` does, in its order, when nothing ever fails.
     pub(crate) fn undisturbed(&self) -> Vec<Applied> {
         let (mut applied, mut round) = (Vec::new(), 0);
+        let Job {
+            lanes,
+            evict_every,
+            max_batches,
+            ..
+        } = &self.job;
         for (pass, plan) in self.job.passes.iter().enumerate() {
+            let pass = pass as u32;
             let lane = |lane: u32| {
-                let own = plan
-                    .train
-                    .iter()
-                    .skip(lane as usize)
-                    .step_by(self.job.lanes as usize);
-                self.all_of(pass as u32, &own.copied().collect::<Vec<_>>())
+                let own = plan.train.iter().skip(lane as usize).step_by(*lanes as usize);
+                self.all_of(pass, &own.copied().collect::<Vec<_>>())
             };
-            let lanes: Vec<Vec<Batch>> = (0..self.job.lanes).map(lane).collect();
+            let lanes: Vec<Vec<Batch>> = (0..*lanes).map(lane).collect();
+            let mut count = 0;
             for place in 0..lanes.iter().map(Vec::len).max().unwrap_or(0) {
-                let brought = lanes
+                if *max_batches > 0 && count >= *max_batches {
+                    break;
+                }
+                let brought: Vec<(u32, Batch)> = lanes
                     .iter()
                     .enumerate()
-                    .filter_map(|(lane, own)| Some((lane, *own.get(place)?)));
-                applied.extend(brought.map(|(lane, batch)| (round, lane as u32, batch)));
+                    .filter_map(|(lane, own)| Some((lane as u32, *own.get(place)?)))
+                    .collect();
+                let is_batch = brought.iter().any(|(_, (_, unit, _))| !self.is_empty(*unit));
+                applied.extend(brought.into_iter().map(|(lane, batch)| (round, lane, batch)));
                 round += 1;
+                count += u64::from(is_batch);
+                if is_batch && *evict_every > 0 && count % *evict_every == 0 {
+                    applied.push((round, EVICTED, (pass, EVICTED, 0)));
+                }
+            }
+            if self.job.evicts {
+                applied.push((round, EVICTED, (pass, EVICTED, 0)));
             }
         }
         applied
+    }
+
+    /// Rounds of a pass in which there was a batch.
+    pub(crate) fn count_rounds(&self, applied: &[Applied], pass: u32) -> u64 {
+        let own = applied
+            .iter()
+            .filter(|(_, lane, (own, unit, _))| *lane != EVICTED && *own == pass && !self.is_empty(*unit));
+        own.map(|(round, ..)| *round).collect::<BTreeSet<u64>>().len() as u64
     }
 }
 
@@ -147,5 +225,6 @@ pub(crate) fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
 }
 
 pub(crate) fn batches_of(applied: &[Applied]) -> Vec<Batch> {
-    sorted(applied.iter().map(|(_, _, batch)| *batch).collect())
+    let trained = applied.iter().filter(|(_, lane, _)| *lane != EVICTED);
+    sorted(trained.map(|(_, _, batch)| *batch).collect())
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use clickmill_coordinator::{Answer, CallId, Command, LedgerEntry, Order, Push};
 
 use crate::disk::Disk;
-use crate::plan::{Applied, Batch};
+use crate::plan::{Applied, Batch, EVICTED};
 
 /// One batch of a push.
 #[derive(Clone, Debug)]
@@ -169,11 +169,13 @@ impl Server {
                 self.frozen.clear();
                 self.begin(*epoch, order);
             }
-            Command::Evict { .. }
-            | Command::Relieve {}
-            | Command::Ping {}
-            | Command::Stop { .. }
-            | Command::Settle { .. } => {}
+            Command::Evict { .. } => {
+                let order = self.order.as_ref().expect("a stage is under way");
+                assert!(self.pending.is_empty(), "a fence lies between rounds");
+                self.applied
+                    .push((order.round, EVICTED, (order.pass, EVICTED, 0)));
+            }
+            Command::Relieve {} | Command::Ping {} | Command::Stop { .. } | Command::Settle { .. } => {}
         }
         Ok(Answer::Done {})
     }

@@ -40,6 +40,8 @@ enum Work {
         round: u64,
         hands: Vec<Hand>,
         is_sync: bool,
+        /// Before this round there is a fence by the number of batches.
+        until: Option<u64>,
     },
     Validate {
         pass: u32,
@@ -64,6 +66,9 @@ pub(crate) struct Trainer {
     pub(crate) incarnation: u64,
     pub(crate) place: Option<Place>,
     fence: u64,
+    /// In `sync`: the fence that the answers to the last round named. All come to it behind the next round, since they
+    /// have asked for its rows by then.
+    heard: u64,
     work: Work,
     pub(crate) flight: Option<Flight>,
     num_pushes: u64,
@@ -82,6 +87,7 @@ impl Trainer {
             incarnation: 0,
             place: None,
             fence: 0,
+            heard: 0,
             work: Work::None,
             flight: None,
             num_pushes: 0,
@@ -196,6 +202,7 @@ impl Trainer {
                     round: 0,
                     hands: vec![hand],
                     is_sync: false,
+                    until: None,
                 };
                 Next::Compute
             }
@@ -217,8 +224,13 @@ impl Trainer {
                 Next::Compute
             }
             Reply::Lanes {
-                pass, round, lanes, ..
+                pass,
+                round,
+                lanes,
+                until,
+                ..
             } => {
+                assert!(until.is_none_or(|until| until > round), "a fence was passed by");
                 let hand = |lane: LaneGrant| {
                     assert!(!lane.is_committed, "a trainer asks between rounds");
                     Hand {
@@ -235,6 +247,7 @@ impl Trainer {
                     round,
                     hands,
                     is_sync: true,
+                    until,
                 };
                 Next::Compute
             }
@@ -254,8 +267,16 @@ impl Trainer {
                     outcome,
                 })
             }
-            Reply::Released { number, keep, .. } => {
+            Reply::Released {
+                number,
+                keep,
+                until: next,
+                ..
+            } => {
                 self.fence = number;
+                if let Work::Train { until, .. } = &mut self.work {
+                    *until = next;
+                }
                 if keep && !self.leaves {
                     Next::Compute
                 } else {
@@ -289,7 +310,7 @@ impl Trainer {
                     unit: hand.unit,
                     position: Some((hand.number + 1).to_string()),
                     samples: plan.samples(hand.unit, hand.number),
-                    batches: 1,
+                    batches: u64::from(plan.batches[hand.unit as usize] > 0),
                     is_last,
                 },
                 ends_lane: is_last && hand.is_last_unit,
@@ -332,10 +353,14 @@ impl Trainer {
     pub(crate) fn boundary(&mut self) -> Next {
         let flight = self.flight.take().expect("a push has landed");
         let mut is_any_unit_over = false;
+        let mut is_counted = false;
         match &mut self.work {
             Work::None => {}
-            Work::Train { round, hands, .. } => {
+            Work::Train {
+                round, hands, until, ..
+            } => {
                 *round += 1;
+                is_counted = *until == Some(*round);
                 for (hand, part) in hands.iter_mut().zip(&flight.parts) {
                     hand.number += 1;
                     is_any_unit_over |= part.entry.is_last;
@@ -348,11 +373,17 @@ impl Trainer {
         }
         let is_sync = matches!(self.work, Work::Train { is_sync: true, .. });
         let has_work_left = !is_any_unit_over || is_sync;
-        if flight.fence > self.fence && has_work_left {
+        let heard = std::mem::replace(&mut self.heard, flight.fence);
+        let fence = if is_sync && !is_counted {
+            heard
+        } else {
+            flight.fence
+        };
+        if fence > self.fence && has_work_left {
             return Next::Ask(Request::Fence {
                 incarnation: self.incarnation,
                 epoch: self.epoch(),
-                number: flight.fence,
+                number: fence,
                 state: Some(format!("push {}", flight.number)),
             });
         }

@@ -3,14 +3,14 @@
 //! Everything is a delivery at a point of time, drawn from the seed. Control messages of a connection keep their order
 //! and are lost with it; data messages between a trainer and a server keep their order and are sometimes lost.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use clickmill_coordinator::{CallId, Command, Coordinator, Event, Reply, Request, Settings, Strategy};
+use clickmill_coordinator::{CallId, Command, Coordinator, Event, Reply, Request, Settings, Stage, Strategy};
 
 use crate::chaos::PROFILES;
 use crate::disk::Disk;
-use crate::plan::{Plan, batches_of};
+use crate::plan::{Applied, Batch, EVICTED, Plan, batches_of};
 use crate::random::Random;
 use crate::server::{Part, Server};
 use crate::trainer::Trainer;
@@ -130,6 +130,8 @@ pub(crate) struct World {
     pub(crate) profile: &'static [u64],
     pub(crate) stopped: Option<(i32, String)>,
     pub(crate) num_disasters: u64,
+    /// Pass and batch of all checkpoints within passes that somebody was asked to write.
+    pub(crate) published: BTreeSet<(u32, u64)>,
     pub(crate) scaled: u64,
     pub(crate) log: Vec<String>,
 }
@@ -192,6 +194,7 @@ impl World {
             profile,
             stopped: None,
             num_disasters: 0,
+            published: BTreeSet::new(),
             scaled: 0,
             log: Vec::new(),
         };
@@ -368,11 +371,13 @@ impl World {
             .disk
             .read(snapshot, 0)
             .expect("the files of the last snapshot are there");
+        let (plan, trained) = (&self.plan, batches_of(&applied));
+        let ledger = &committed.run.as_ref().expect("a run ends with its ledger").ledger;
         assert_eq!(
-            batches_of(&applied),
-            self.plan.everything(),
-            "every batch is trained exactly once"
+            (ledger.stage, ledger.pass as usize + 1),
+            (Stage::Ended, plan.job.passes.len())
         );
+        plan.check_trained(ledger, &trained);
         if self.plan.job.strategy == Strategy::Sync {
             assert_eq!(
                 applied,
@@ -380,12 +385,40 @@ impl World {
                 "rounds are those of an undisturbed run"
             );
         }
-        let ledger = &committed.run.as_ref().expect("a run ends with its ledger").ledger;
-        assert_eq!(
-            ledger.past_samples,
-            self.plan.samples_of(&self.plan.everything()),
-            "samples add up"
+        if self.num_disasters == 0 {
+            (0..plan.job.passes.len() as u32).for_each(|pass| self.check_count(pass, &applied, &trained));
+        }
+    }
+
+    /// What was due by the number of batches was done, where nothing came in between.
+    fn check_count(&self, pass: u32, applied: &[Applied], trained: &[Batch]) {
+        let job = &self.plan.job;
+        let is_sync = job.strategy == Strategy::Sync;
+        let count = if is_sync {
+            self.plan.count_rounds(applied, pass)
+        } else {
+            self.plan.count(trained, pass)
+        };
+        let most = if is_sync { 0 } else { 4 };
+        assert!(
+            job.max_batches == 0 || count <= job.max_batches + most,
+            "pass {pass} has {count} batches"
         );
+        let published = self.published.iter().filter(|(own, _)| *own == pass);
+        let published: Vec<u64> = published.map(|(_, batch)| *batch).collect();
+        let due = count.checked_div(job.publish_every).unwrap_or(0);
+        if is_sync {
+            let expected: Vec<u64> = (1..=due).map(|number| number * job.publish_every).collect();
+            assert_eq!(published, expected, "checkpoints within pass {pass}");
+        } else {
+            assert_eq!(published.is_empty(), due == 0, "checkpoints within pass {pass}");
+            let evictions = applied
+                .iter()
+                .filter(|(_, lane, (own, ..))| *lane == EVICTED && *own == pass);
+            let within = evictions.count() - usize::from(job.evicts);
+            let due = count.checked_div(job.evict_every).unwrap_or(0);
+            assert_eq!(within > 0, due > 0, "evictions within pass {pass}");
+        }
     }
 }
 

@@ -133,7 +133,12 @@ class Chronicle:
         """A checkpoint of the run is durable."""
         manifest = checkpoint.manifest
         event = Saved(
-            checkpoint.folder, manifest.pass_number - 1, 0, manifest.step, is_full=True, seconds=seconds
+            checkpoint.folder,
+            manifest.pass_number - manifest.is_pass_end,
+            manifest.batch,
+            manifest.step,
+            is_full=True,
+            seconds=seconds,
         )
         self._tell_all(lambda observer: observer.saved(event))
 

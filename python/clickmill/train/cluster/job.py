@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from clickmill.config import Config, RunnerConfig
     from clickmill.data.source import DataSet
     from clickmill.train.assembly import Parts
+    from clickmill.train.cluster.origin import Start
     from clickmill.train.replica import Replicas
 
 
@@ -31,6 +32,7 @@ def make_job(
     replicas: Replicas,
     evaluated: DataSet | None,
     settings: Mapping[str, Any],
+    start: Start,
 ) -> dict[str, Any]:
     """As the coordinator and the servers read it."""
     units, passes = _data(runner, parts.data, evaluated)
@@ -46,6 +48,7 @@ def make_job(
             {
                 "config": json.loads(parts.tables.config(name)),
                 "restarts": name in parts.tables.restarting,
+                "initial": start.tables.get(name),
             }
             for name in parts.tables
         ],
@@ -53,6 +56,7 @@ def make_job(
             "rule": json.loads(dense_optimizer_json(hyper.optimizer, hyper.reg)),
             "size": int(dense.size),
             "initial": base64.b64encode(dense.astype("<f4").tobytes()).decode(),
+            "initial_state": start.optimizer_file,
         },
         "metrics": {
             "train": encode_metrics(training_metrics(parts.model)),
@@ -63,6 +67,9 @@ def make_job(
         "publishes": True,
         "snapshot_interval_ms": max(round(runner.cluster.snapshot_interval_s * 1000), 1),
         "full_every": runner.cluster.snapshot_full_interval,
+        "evict_every": runner.evict_interval,
+        "publish_every": max(runner.save_step_interval, 0),
+        "max_batches": runner.max_batches or 0,
         "agreement": agreement(
             settings, parts.data, parts.data.validation_files if evaluated is None else evaluated.files
         ),

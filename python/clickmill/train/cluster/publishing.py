@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 from typing import TYPE_CHECKING, Any
@@ -9,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clickmill import _core
-from clickmill.train.checkpoint import VERSION, Manifest, write_checkpoint
+from clickmill.train.checkpoint import OPTIMIZER_FILE, VERSION, Manifest, write_checkpoint
 from clickmill.train.cluster.buffers import encode_buffers, load_buffers
 from clickmill.train.cluster.duties import table_chains
 from clickmill.train.measures import training_metrics
+from clickmill.train.resuming import CLUSTER_KEY
 from clickmill.train.saving import encode_metrics
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -68,44 +70,75 @@ class Publisher:
             return None
         if not self._archive.run_id:
             self._archive.start_run()
-        metrics = self._decider.measured(summary)
-        schedule = record["schedule"]
+        name = f"pass-{pass_number:05d}" if self._runner.save_checkpoint_style == "pass" else f"{pass_number}"
+        return self._write(
+            self._archive.pass_folder / name,
+            snapshot,
+            {"pass_number": pass_number + 1, "batch": 0, "samples": 0},
+            metrics=self._decider.measured(summary),
+            schedule=record["schedule"],
+            buffers=record["states"].values(),
+            state={
+                "has_stopped": has_stopped,
+                "metrics": encode_metrics(training_metrics(self._parts.model)),
+            },
+        )
+
+    def publish_step(self, pass_number: int, snapshot: Message, step: Message) -> Checkpoint:
+        """Write a checkpoint in the middle of a pass; `step` is what the coordinator knows of that moment."""
+        if not self._archive.run_id:
+            self._archive.start_run()
+        states = json.loads(step["metrics"])["states"]
+        metrics = training_metrics(self._parts.model)
+        metrics.load_state_dict({name: base64.b64decode(text) for name, text in states.items()})
+        return self._write(
+            self._archive.step_folder / f"epoch_{pass_number}_batch_{step['batch']}",
+            snapshot,
+            {"pass_number": pass_number, "batch": step["batch"], "samples": step["samples"]},
+            metrics=metrics.compute(),
+            schedule=step["schedule"],
+            buffers=step["states"].values(),
+            state={"has_stopped": False, "metrics": states, CLUSTER_KEY: True},
+        )
+
+    def _write(
+        self,
+        folder: Path,
+        snapshot: Message,
+        place: Message,
+        *,
+        metrics: Mapping[str, float],
+        schedule: str | None,
+        buffers: Iterable[str],
+        state: Message,
+    ) -> Checkpoint:
         dense, states, numbers = self._read_dense(snapshot)
         self._spread(dense)
         own = encode_buffers(self._replicas)
         if own is not None:
             # What others told at the last fence, and what this trainer has now.
-            load_buffers(self._replicas, [*record["states"].values(), own])
-        name = f"pass-{pass_number:05d}" if self._runner.save_checkpoint_style == "pass" else f"{pass_number}"
-        folder = self._archive.pass_folder / name
+            load_buffers(self._replicas, [*buffers, own])
         manifest = Manifest(
             version=VERSION,
             run=self._archive.run_id,
-            pass_number=pass_number + 1,
-            batch=0,
+            pass_number=place["pass_number"],
+            batch=place["batch"],
             step=numbers["step"],
-            is_pass_end=True,
+            is_pass_end=CLUSTER_KEY not in state,
             model=self._parts.model_spec,
             hyper=self._parts.hyper,
             tables=list(self._parts.tables),
             base=None,
             metrics={key: value if math.isfinite(value) else None for key, value in metrics.items()},
         )
-        state = json.loads(schedule) if schedule else self._decider.fresh_state()
+        decided = json.loads(schedule) if schedule else self._decider.fresh_state()
         trainer = {
-            "place": {
-                "pass_number": pass_number + 1,
-                "batch": 0,
-                "step": numbers["step"],
-                "samples": 0,
-                "position": None,
-            },
-            "has_stopped": has_stopped,
+            "place": {**place, "step": numbers["step"], "position": None},
             "files": [],
-            "metrics": encode_metrics(training_metrics(self._parts.model)),
-            "schedule": state["schedule"],
-            "stopping": state["stopping"],
+            "schedule": decided["schedule"],
+            "stopping": decided["stopping"],
             "journal_bytes": 0,
+            **state,
         }
         texts = {
             "schema.json": self._parts.schema.to_json(),
@@ -116,7 +149,7 @@ class Publisher:
             texts["model.py"] = self._parts.model_source
         writers: dict[str, Writer] = {
             "dense.safetensors": self._write_dense,
-            "optimizer.safetensors": lambda path: self._write_optimizer(path, states, numbers),
+            OPTIMIZER_FILE: lambda path: self._write_optimizer(path, states, numbers),
         }
         for number, table in enumerate(self._parts.tables):
             writers[f"tables/{table}.rows"] = self._table_writer(snapshot, number, table)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickmill import _core
 from clickmill.data.source import DataSet
-from clickmill.errors import ClickmillError, EpochError, WireError
+from clickmill.errors import EpochError, RunFailedError, WireError
 from clickmill.nn import load_model_class
 from clickmill.nn.dropout import replace_dropout
 from clickmill.ps.coordinator import Coordinator, EpochChanged, Membership
@@ -27,6 +27,7 @@ from clickmill.train.cluster.duties import Decider
 from clickmill.train.cluster.health import tell_health
 from clickmill.train.cluster.job import make_job
 from clickmill.train.cluster.meter import Meter
+from clickmill.train.cluster.origin import Start, check_origin, start_from
 from clickmill.train.cluster.publishing import Publisher
 from clickmill.train.cluster.scoring import Scorer
 from clickmill.train.cluster.stream import Stream
@@ -40,8 +41,14 @@ from clickmill.train.parameters import Rates
 from clickmill.train.replica import Replicas
 from clickmill.train.resuming import settings_of
 from clickmill.train.run import prepare_process, run_folder
-from clickmill.train.settings import compute_options, is_higher_better, make_schedule
+from clickmill.train.settings import (
+    compute_options,
+    dense_optimizer_json,
+    is_higher_better,
+    make_schedule,
+)
 from clickmill.train.stopwatch import Stopwatch
+from clickmill.train.warm_start import open_origin
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -101,7 +108,7 @@ class ClusterTrainer:
         finally:
             self._chronicle.close()
         if summary["exit_code"] != 0:
-            raise ClickmillError(f"the run has ended: {summary['words']}")
+            raise RunFailedError(f"the run has ended: {summary['words']}")
         return summary
 
     def _take_part(self) -> Message:
@@ -175,7 +182,8 @@ class ClusterTrainer:
                 check_label(config, name)
         planned = plan_schema(config, runner, phase, load_model_class(phase.model, Path()))
         self._settings = settings_of(config, runner, phase, schema_json=planned.to_core().to_json())
-        self._parts = build_parts(config, runner, phase)
+        origin = open_origin(runner)
+        self._parts = build_parts(config, runner, phase, origin=origin)
         is_binary = self._parts.model.task == "binary"
         self._data = DataSet(
             # Nothing may be dropped: which samples the last batch of a unit has depends on the cut alone.
@@ -194,6 +202,14 @@ class ClusterTrainer:
         replace_dropout(self._parts.model)
         self._parts.model.train()
         self._replicas = Replicas(self._parts.model, phase.thread_num)
+        folder = run_folder(runner)
+        self._archive = Archive(runner, folder, "")
+        start = Start()
+        if origin is not None:
+            check_origin(origin, self._archive)
+            hyper = config.hyper_parameters
+            rule = dense_optimizer_json(hyper.optimizer, hyper.reg)
+            start = start_from(origin, runner, parts=self._parts, replicas=self._replicas, rule=rule)
         self._job = make_job(
             config,
             runner,
@@ -201,6 +217,7 @@ class ClusterTrainer:
             replicas=self._replicas,
             evaluated=self._evaluated,
             settings=self._settings,
+            start=start,
         )
         self._schedule = make_schedule(runner.learning_rate_schedule)
         self._stopwatch = Stopwatch(is_logged=config.debug)
@@ -224,8 +241,6 @@ class ClusterTrainer:
             batch_size=self._data.config.batch_size,
             has_rounds=runner.distribute_strategy in {"sync", "hybrid"},
         )
-        folder = run_folder(runner)
-        self._archive = Archive(runner, folder, "")
         self._chronicle = Chronicle(
             folder=folder,
             parts=self._parts,
@@ -313,6 +328,7 @@ class ClusterTrainer:
                         self._train(crew, worker, [answer], answer["pass"])
                     case "lanes":
                         self._take_schedule(answer)
+                        worker.begin_rounds(answer["round"], answer["until"])
                         self._train(crew, worker, answer["lanes"], answer["pass"])
                     case "validate":
                         with self._stopwatch.measure("validate"):
@@ -404,7 +420,12 @@ class ClusterTrainer:
 
     def _publish(self, pass_number: int, given: Message) -> Message:
         started = time.perf_counter()
-        checkpoint = self._publisher.publish(pass_number, given["snapshot"])
+        step = given.get("step")
+        checkpoint = (
+            self._publisher.publish(pass_number, given["snapshot"])
+            if step is None
+            else self._publisher.publish_step(pass_number, given["snapshot"], step)
+        )
         if checkpoint is None:
             return {"checkpoint": None}
         metric = self._decider.best_metric

@@ -77,11 +77,17 @@ class Worker:
         self._step = 0
         self._fence = membership.fence
         self._pushes = 0
+        self._round = 0
+        self._until: int | None = None
 
     @property
     def step(self) -> int:
         """Updates that the servers have applied, as far as this trainer knows."""
         return self._step
+
+    def begin_rounds(self, number: int, until: int | None) -> None:
+        """Lanes were dealt: the round that comes, and the one before which all come to a fence unasked."""
+        self._round, self._until = number, until
 
     def train(self, crew: Crew, streams: Sequence[Stream], pass_number: int) -> None:
         """Train until a stream ends, or LeaseLost; streams keep what they have read."""
@@ -148,10 +154,11 @@ class Worker:
         going_on = [
             (stream, after) for stream, after in zip(streams, following, strict=True) if after is not None
         ]
-        # The one that all trainers of a round have heard of: the answer to this push may name the next one.
+        # What all trainers of a round have heard of: the answer to this push may name the next one already.
         fence = self._fence
-        must_park = fence > self._membership.fence
-        asked = [] if must_park else going_on
+        self._round += 1
+        is_counted = self._until is not None and self._round >= self._until
+        asked = [] if is_counted or fence > self._membership.fence else going_on
         for stream in streams:
             stream.current = None
         self._step_all(pushes, [stream for stream, _ in asked], [after for _, after in asked])
@@ -160,10 +167,13 @@ class Worker:
             self._after_step(update.batch, update.loss, self._step)
         for stream in empty:
             stream.is_ended = True
-        if must_park:
+        if is_counted:
+            # Everyone of the round parks here, so the fence that it has made due may be obeyed at once.
+            fence = self._fence
+        if fence > self._membership.fence:
             self._park(fence)
-            if going_on:
-                self._read([stream for stream, _ in going_on], [after for _, after in going_on])
+        if going_on and not asked:
+            self._read([stream for stream, _ in going_on], [after for _, after in going_on])
 
     def _push(self, stream: Stream, update: Update, *, is_last: bool) -> Push:
         tools, batch = self._tools, update.batch
@@ -226,6 +236,7 @@ class Worker:
         if released["kind"] != "released":
             raise LeaseLost
         self._membership.fence = max(self._membership.fence, released["number"])
+        self._until = released["until"]
         if not released["keep"] or released["epoch"] != self._membership.epoch:
             raise LeaseLost
 
