@@ -4,7 +4,7 @@ from numpy.typing import NDArray
 from os import PathLike
 from typing import Any, SupportsFloat, SupportsIndex, final
 
-__all__ = ["Batch", "BinaryMetrics", "ColumnBatcher", "ControlLink", "Counter", "DenseOptimizer", "ExactAuc", "Gauge", "GroupAuc", "GroupLayout", "Histogram", "Located", "Lookup", "Monitor", "Pserver", "Push", "Reader", "RecordBatcher", "RegressionMetrics", "Schema", "Session", "Table", "Ticket", "build_info", "describe", "exchange_names", "fit_schema", "join_saves", "keep_freed_memory", "split_signs", "synth", "unite_signs"]
+__all__ = ["Batch", "BinaryMetrics", "ColumnBatcher", "ControlLink", "Counter", "DenseOptimizer", "ExactAuc", "Exchange", "Gauge", "GroupAuc", "GroupLayout", "Histogram", "Located", "Lookup", "Monitor", "Pserver", "Push", "Reader", "RecordBatcher", "RegressionMetrics", "Schema", "Session", "Table", "Ticket", "build_info", "describe", "exchange_names", "fit_schema", "join_saves", "keep_freed_memory", "split_signs", "synth", "unite_signs"]
 
 @final
 class Batch:
@@ -215,6 +215,60 @@ class ExactAuc:
     def update(self, /, scores: NDArray[float32], labels: NDArray[float32], weights: NDArray[float32] | None = None) -> None:
         """
         Takes the whole batch, or nothing of it when a value is not allowed.
+        """
+
+@final
+class Exchange:
+    """
+    Tables and dense parameters of a trainer that are copies of what the servers of a session hold.
+
+    The trainer trains them as its own; now and then it exchanges what they have learnt for what other trainers have:
+    `depart` takes it down, `deliver` sends it and moves rows by the answer while training may go on, `arrive` moves
+    the dense part. Rows that are not here yet are brought by `fetch`, before a batch is located.
+    """
+    def __new__(cls, /, reading: Session, sending: Session, tables: SupportsGetItem[int, Table], optimizer: DenseOptimizer, parameters: SupportsGetItem[int, NDArray[float32]], trainers: SupportsIndex) -> Exchange:
+        """
+        Begins with what the servers hold: writes the dense part to `parameters` and its state to `optimizer`.
+
+        `tables` are empty, in the order of their numbers; `trainers` is how many share the work. Rows are brought
+        with the session `reading` while what was learnt is on its way with `sending`.
+        """
+    def arrive(self, /, parameters: SupportsGetItem[int, NDArray[float32]]) -> None:
+        """
+        Moves dense parameters by the answer to what was delivered, where there was one.
+        """
+    def deliver(self, /) -> tuple[int, int]:
+        """
+        Sends what has departed, waits until it is applied, and moves the rows by the answer. From any thread.
+
+        Gives the updates that the servers have applied and the fence that is wanted.
+        """
+    def depart(self, /, push: Push, batches: SupportsIndex, parameters: SupportsGetItem[int, NDArray[float32]], is_answered: bool) -> None:
+        """
+        Takes down what was learnt in `batches` batches, to be delivered.
+
+        `push` has entry and scores, and no gradients. Without `is_answered` the servers are only told; what they hold
+        is asked for with the next exchange.
+        """
+    def fetch(self, /, batch: Batch, feeds: SupportsGetItem[int, tuple[SupportsIndex, SupportsIndex]]) -> tuple[int, int] | None:
+        """
+        Brings the rows of a batch that are not here yet; `feeds` are groups of the batch and table numbers.
+
+        None where all are here; else the updates that the servers have applied and the fence that is wanted.
+        """
+    @property
+    def first_step(self, /) -> int:
+        """
+        Updates that the servers had applied at the start.
+        """
+    @property
+    def is_full(self, /) -> bool:
+        """
+        Whether so much was touched that it should not wait for the next exchange.
+        """
+    def touch(self, /, numbers: SupportsGetItem[int, SupportsIndex], lookups: SupportsGetItem[int, Lookup]) -> None:
+        """
+        The rows of `lookups` are about to be trained on; `numbers` are those of their tables.
         """
 
 @final
@@ -437,6 +491,18 @@ class Push:
     def empty(ledger: str, scores: SupportsGetItem[int, NDArray[float32]] | None = None, labels: NDArray[float32] | None = None, weights: NDArray[float32] | None = None, groups: NDArray[uint64] | None = None, lane: SupportsIndex = 0, is_last: bool = False) -> Push:
         """
         No gradients: an entry for the ledger, and scores for the metrics where there are some.
+        """
+    @property
+    def ledger(self, /) -> str:
+        """
+        What the ledger is told, JSON.
+        """
+    @staticmethod
+    def merge(pushes: SupportsGetItem[int, Push], ledger: str, is_average: bool) -> Push:
+        """
+        One push of several, which are good for nothing else then; `ledger` takes the place of their entries.
+
+        Gradients are added up, or averaged; rows that several of them touch are updated once.
         """
 
 @final

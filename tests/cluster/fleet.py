@@ -33,7 +33,7 @@ runner:
   distribute_strategy: sync
   worker_num: 2
   server_num: 2
-  cluster: {lease_bytes: 30000, snapshot_interval_s: 0.1, snapshot_full_interval: 3}
+  cluster: {lease_bytes: 30000, snapshot_interval_s: 0.1, snapshot_full_interval: 3, geo_step: 2}
 dataset:
 - name: log
   format: slots

@@ -13,7 +13,7 @@ from tests.checkpoints import fingerprint
 from tests.cluster.fleet import SAMPLES, Fleet, fleet
 from tests.cluster.test_kill_training import KILLS, SEED
 
-SEEDS = range(SEED, SEED + KILLS)
+SEEDS = range(SEED, SEED + max(KILLS // 3, 1))
 
 
 def moment(seed: int) -> int:
@@ -27,7 +27,7 @@ def restart(own: Fleet, *indices: int, elsewhere: bool = False) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("strategy", ["sync", "async", "hybrid"])
+@pytest.mark.parametrize("strategy", ["sync", "async", "hybrid", "geo"])
 @pytest.mark.parametrize("killed", [(1,), (0,), (0, 1)], ids=["server 1", "the coordinator", "all servers"])
 def test_training_goes_on_from_the_last_snapshot(cluster_place, undisturbed_sync, strategy, killed, seed):
     with fleet(cluster_place, 2, 2, f"runner.0.distribute_strategy={strategy}") as own:
@@ -59,7 +59,7 @@ def test_everything_may_die_and_come_back_in_other_numbers(cluster_place, undist
 
 @pytest.mark.skipif(KILLS <= 3, reason="a long one, for `make chaos`")
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("strategy", ["sync", "async", "hybrid"])
+@pytest.mark.parametrize("strategy", ["sync", "async", "hybrid", "geo"])
 def test_a_run_survives_whatever_is_killed_again_and_again(cluster_place, strategy, seed):
     draw = random.Random(seed)
     options = (f"runner.0.distribute_strategy={strategy}", "runner.0.epochs=8")

@@ -65,9 +65,11 @@ def assert_trained(summary: dict[str, Any], folder: Path) -> None:
     assert json.loads(output)["auc"] == pytest.approx(summary["validation"]["auc"], abs=1e-6)
 
 
-def test_one_command_trains_on_this_machine(folder: Path) -> None:
+@pytest.mark.parametrize("strategy", ["async", "geo"])
+def test_one_command_trains_on_this_machine(folder: Path, strategy: str) -> None:
     write_config(folder, "local_cluster_train")
-    (summary,) = json.loads(run(folder, *CLICKMILL, "train", "-m", "config.yaml", "--json"))
+    settings = ("--set", f"runner.0.distribute_strategy={strategy}", "--set", "runner.0.cluster.geo_step=5")
+    (summary,) = json.loads(run(folder, *CLICKMILL, "train", "-m", "config.yaml", "--json", *settings))
     assert_trained(summary, folder)
 
 

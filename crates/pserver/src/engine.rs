@@ -142,7 +142,12 @@ impl Engine {
         let step = Step::decode(payload)?;
         let origin = step.origin;
         self.with(|life| life.check(origin.epoch, origin.incarnation))?;
-        let session = self.session(origin.incarnation);
+        let session = if step.is_reading_only() {
+            // Nothing of it is remembered: it neither waits for a push that is under way nor takes its answer.
+            Arc::default()
+        } else {
+            self.session(origin.incarnation)
+        };
         let mut session = lock(&session);
         if !step.pushes.is_empty()
             && let Arrival::New = session.arrive(origin.sequence)?
@@ -241,6 +246,9 @@ impl Engine {
         let readings = session.take_readings(origin.sequence);
         let wants_dense =
             readings.iter().any(|reading| reading.wants_dense) || keys.iter().any(|keys| keys.wants_dense);
+        let wants_state = readings
+            .iter()
+            .any(|reading| reading.wants_dense && reading.wants_full_rows);
         let precision = readings
             .first()
             .map(|reading| reading.precision)
@@ -272,7 +280,8 @@ impl Engine {
             precision,
         };
         rows::encode_head(&mut out, &head);
-        let dense = &life.model.dense.values;
+        let with_state = wants_state.then(|| life.model.dense.with_state());
+        let dense = with_state.as_ref().unwrap_or(&life.model.dense.values);
         let room = rows::encode_dense(&mut out, precision, wants_dense.then_some(dense.len()));
         if wants_dense {
             pack_to(dense, precision, room);

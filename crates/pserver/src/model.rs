@@ -38,6 +38,35 @@ impl DenseSlice {
         let optimizer = DenseOptimizer::new(rule, vec![values.len()]);
         Self { values, optimizer }
     }
+
+    /// Numbers of the optimizer's state.
+    fn state_len(&self) -> usize {
+        self.optimizer.states().iter().map(Vec::len).sum()
+    }
+
+    /// Adds differences; the state behind them moves this one's by the share of the trainer that it is from.
+    ///
+    /// A trainer's optimizer has made its share of the run's `step` updates.
+    fn add(&mut self, numbers: &[f32], share: f32, step: u64) -> Result<(), Error> {
+        let (differences, state) = numbers.split_at(numbers.len().min(self.values.len()));
+        for (own, more) in self.values.iter_mut().zip(differences) {
+            *own += more;
+        }
+        if !state.is_empty() {
+            let steps = (step as f64 * f64::from(share)).round() as u64;
+            self.optimizer.blend(state, share, steps)?;
+        }
+        Ok(())
+    }
+
+    /// Values, and the optimizer's state behind them.
+    pub(crate) fn with_state(&self) -> Vec<f32> {
+        let mut numbers = self.values.clone();
+        for state in self.optimizer.states() {
+            numbers.extend_from_slice(state);
+        }
+        numbers
+    }
 }
 
 impl Model {
@@ -108,7 +137,12 @@ impl Model {
     /// Nothing is changed where a push does not fit.
     pub(crate) fn apply(&mut self, pushes: &mut [(&mut Held, f32)]) -> Result<(), Error> {
         self.check(pushes)?;
-        self.begin_step()?;
+        // Parts of a round are one update.
+        let updates = match pushes {
+            [(only, _)] => only.updates,
+            _ => 1,
+        };
+        self.begin_steps(updates)?;
         self.apply_dense(pushes)?;
         self.apply_rows(pushes)
     }
@@ -117,12 +151,12 @@ impl Model {
     pub(crate) fn apply_rows_alone(&mut self, push: &mut Held) -> Result<(), Error> {
         let pushes = &mut [(push, 1.0)];
         self.check(pushes)?;
-        self.begin_step()?;
+        self.begin_steps(1)?;
         self.apply_rows(pushes)
     }
 
-    fn begin_step(&mut self) -> Result<(), Error> {
-        self.step += 1;
+    fn begin_steps(&mut self, count: u64) -> Result<(), Error> {
+        self.step += count;
         for (table, first) in self.tables.iter_mut().zip(&self.first_steps) {
             table.begin_step(first + self.step)?;
         }
@@ -132,16 +166,32 @@ impl Model {
     fn check(&self, pushes: &[(&mut Held, f32)]) -> Result<(), Error> {
         let expected = self.dense.values.len();
         for (push, _) in pushes {
-            let (DensePush::Gradients { values, .. } | DensePush::Differences(values)) = &push.dense;
-            if values.len() != expected && !values.is_empty() {
+            let (values, with_state) = match &push.dense {
+                DensePush::Gradients { values, .. } => (values, expected),
+                DensePush::Differences { values, .. } => (values, expected + self.dense.state_len()),
+            };
+            if ![0, expected, with_state].contains(&values.len()) {
                 return Err(Error::protocol(format!(
                     "{} dense numbers, this server has {expected}",
                     values.len()
                 )));
             }
             for rows in &push.rows {
-                let (RowsPush::Gradients { table, .. } | RowsPush::Differences { table, .. }) = rows;
-                self.table(*table)?;
+                match rows {
+                    RowsPush::Gradients { table, .. } => {
+                        self.table(*table)?;
+                    }
+                    RowsPush::Differences { table, signs, floats } => {
+                        let width = self.table(*table)?.row_floats();
+                        if floats.len() != signs.len() * width {
+                            return Err(Error::protocol(format!(
+                                "{} numbers for {} rows of {width}",
+                                floats.len(),
+                                signs.len()
+                            )));
+                        }
+                    }
+                }
             }
         }
         Ok(())
@@ -154,11 +204,7 @@ impl Model {
         let is_alone = pushes.len() == 1;
         for (push, weight) in pushes.iter_mut() {
             match &mut push.dense {
-                DensePush::Differences(values) => {
-                    for (own, more) in self.dense.values.iter_mut().zip(values.iter()) {
-                        *own += more;
-                    }
-                }
+                DensePush::Differences { values, share } => self.dense.add(values, *share, self.step)?,
                 DensePush::Gradients { values, .. } if values.is_empty() => {}
                 DensePush::Gradients { values, rate, scale } => {
                     let factor = *scale * *weight;

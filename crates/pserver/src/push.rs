@@ -12,6 +12,8 @@ pub(crate) struct Held {
     pub lane: u32,
     pub samples: u32,
     pub is_last: bool,
+    /// Updates that it counts as.
+    pub updates: u64,
     pub dense: DensePush,
     pub rows: Vec<RowsPush>,
     /// The step in which the first of its rows were read; none where nobody knows.
@@ -22,8 +24,16 @@ pub(crate) struct Held {
 }
 
 pub(crate) enum DensePush {
-    Gradients { values: Vec<f32>, rate: f32, scale: f32 },
-    Differences(Vec<f32>),
+    Gradients {
+        values: Vec<f32>,
+        rate: f32,
+        scale: f32,
+    },
+    /// What to add, with the state of the trainer's optimizer behind it, where it is sent.
+    Differences {
+        values: Vec<f32>,
+        share: f32,
+    },
 }
 
 pub(crate) enum RowsPush {
@@ -51,7 +61,10 @@ impl Held {
     ) -> Result<Self, Error> {
         let values = unpack(push.dense.numbers, push.precision);
         let dense = if push.is_difference {
-            DensePush::Differences(values)
+            DensePush::Differences {
+                values,
+                share: push.dense.rate,
+            }
         } else {
             DensePush::Gradients {
                 values,
@@ -87,6 +100,11 @@ impl Held {
             lane: push.lane,
             samples: push.samples,
             is_last: push.is_last,
+            updates: if push.is_difference {
+                push.dense.scale as u64
+            } else {
+                1
+            },
             dense,
             rows,
             read_step,

@@ -46,6 +46,7 @@ pub(crate) struct HeldStep {
 pub(crate) struct Reading {
     pub ticket: u64,
     pub wants_dense: bool,
+    pub wants_full_rows: bool,
     pub precision: clickmill_wire::Precision,
     pub feeds: Vec<ReadingFeed>,
 }
@@ -146,6 +147,7 @@ impl Session {
         self.reading.push(Reading {
             ticket: keys.ticket,
             wants_dense: keys.wants_dense,
+            wants_full_rows: keys.wants_full_rows,
             precision: keys.precision,
             feeds,
         });

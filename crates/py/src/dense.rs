@@ -22,7 +22,7 @@ pub(crate) struct DenseOptimizer {
 }
 
 impl DenseOptimizer {
-    fn lock(&self) -> MutexGuard<'_, clickmill_table::dense::DenseOptimizer> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, clickmill_table::dense::DenseOptimizer> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -9,6 +9,7 @@ mod build_info;
 mod dense;
 mod describe;
 mod errors;
+mod exchange;
 mod layout;
 mod lookup;
 mod metrics;
@@ -34,6 +35,8 @@ mod _core {
     use crate::dense::DenseOptimizer;
     #[pymodule_export]
     use crate::describe::{describe, fit_schema};
+    #[pymodule_export]
+    use crate::exchange::Exchange;
     #[pymodule_export]
     use crate::layout::GroupLayout;
     #[pymodule_export]

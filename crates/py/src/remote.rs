@@ -217,6 +217,7 @@ impl Push {
                     dense_rate,
                     dense_scale: scale,
                     dense: Arc::new(flatten(&parts)),
+                    states: Vec::new(),
                     feeds,
                     ledger: ledger.as_bytes().to_vec(),
                     scored,
@@ -226,6 +227,29 @@ impl Push {
         Ok(Self {
             inner: Mutex::new(Some(inner)),
         })
+    }
+
+    /// One push of several, which are good for nothing else then; `ledger` takes the place of their entries.
+    ///
+    /// Gradients are added up, or averaged; rows that several of them touch are updated once.
+    #[staticmethod]
+    fn merge(pushes: Vec<PyRef<'_, Self>>, ledger: &str, is_average: bool) -> PyResult<Self> {
+        let pushes = pushes.iter().map(|push| push.take()).collect::<PyResult<_>>()?;
+        let merged = PushRequest::merge(pushes, ledger.as_bytes().to_vec(), is_average)
+            .ok_or_else(|| PyValueError::new_err("there is nothing to merge"))?;
+        Ok(Self {
+            inner: Mutex::new(Some(merged)),
+        })
+    }
+
+    /// What the ledger is told, JSON.
+    #[getter]
+    fn ledger(&self) -> PyResult<String> {
+        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let push = inner
+            .as_ref()
+            .ok_or_else(|| PyValueError::new_err("the push has been sent"))?;
+        Ok(String::from_utf8_lossy(&push.ledger).into_owned())
     }
 
     /// No gradients: an entry for the ledger, and scores for the metrics where there are some.
@@ -251,11 +275,22 @@ impl Push {
                 dense_rate: 0.0,
                 dense_scale: 1.0,
                 dense: Arc::default(),
+                states: Vec::new(),
                 feeds: Vec::new(),
                 ledger: ledger.as_bytes().to_vec(),
                 scored,
             })),
         })
+    }
+}
+
+impl Push {
+    /// What is to be sent; once.
+    pub(crate) fn take(&self) -> PyResult<PushRequest> {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        inner
+            .take()
+            .ok_or_else(|| PyValueError::new_err("a push is good for one step"))
     }
 }
 
@@ -308,7 +343,7 @@ fn flatten(parts: &[Vec<&[f32]>]) -> Vec<f32> {
 /// All servers of a cluster in one epoch.
 #[pyclass(frozen, module = "clickmill._core")]
 pub(crate) struct Session {
-    inner: clickmill_remote::Session,
+    pub(crate) inner: clickmill_remote::Session,
     buffers: Buffers,
     traffic: Arc<Traffic>,
 }
@@ -415,12 +450,7 @@ impl Session {
     ) -> PyResult<(u64, u64, Vec<Vec<Lookup>>)> {
         let pushes = pushes
             .iter()
-            .map(|push| {
-                let mut inner = push.inner.lock().unwrap_or_else(PoisonError::into_inner);
-                inner
-                    .take()
-                    .ok_or_else(|| PyValueError::new_err("a push is good for one step"))
-            })
+            .map(|push| push.take())
             .collect::<PyResult<Vec<_>>>()?;
         let wants_dense = parameters.is_some();
         let keys = tickets

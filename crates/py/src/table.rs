@@ -40,7 +40,7 @@ impl Table {
     /// Only ever taken detached from the interpreter: a holder may be in the middle of a save.
     ///
     /// Kernels check their arguments before they write: a panic leaves rows whole.
-    fn lock(&self) -> MutexGuard<'_, clickmill_table::Table> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, clickmill_table::Table> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -5,7 +5,9 @@
 
 mod control;
 mod error;
+mod exchange;
 mod link;
+mod merge;
 mod partition;
 mod pool;
 mod session;
@@ -14,6 +16,7 @@ mod step;
 
 pub use control::Control;
 pub use error::Error;
+pub use exchange::{Departure, Exchange, Joined, Learnt, Missing, fetch};
 pub use partition::Partition;
 pub use session::{Place, Session, Settings};
 pub use spent::Spent;

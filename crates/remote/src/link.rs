@@ -12,6 +12,9 @@ use crate::Error;
 /// Longest pause before a broken connection is made again.
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 
+/// Opening a connection cannot be given up half-way.
+const OPENING: Duration = Duration::from_secs(10);
+
 pub(crate) struct Link {
     pub address: String,
     pub name: String,
@@ -91,8 +94,9 @@ impl Link {
             Some(connection) => connection,
             empty => {
                 let traffic = Arc::clone(&self.traffic);
+                let within = Deadline::after(deadline.left().unwrap_or_default().min(OPENING));
                 let mut opened =
-                    Connection::open(&self.address, &self.hello, &self.security, deadline, traffic)?;
+                    Connection::open(&self.address, &self.hello, &self.security, within, traffic)?;
                 opened.stop_with(Arc::clone(&self.stop));
                 opened.rename(format!("{} ({})", self.name, self.address));
                 empty.insert(opened)

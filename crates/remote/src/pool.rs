@@ -6,7 +6,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 type Task = Box<dyn FnOnce() + Send>;
 
-/// A fixed number of threads beside the caller's.
+/// A fixed number of threads beside the caller's, which does all alone where there are none.
 pub(crate) struct Pool {
     tasks: Option<Sender<Task>>,
     threads: Vec<JoinHandle<()>>,
@@ -32,6 +32,9 @@ impl Pool {
 
     /// Runs all of `works`, the first on the caller's thread, and gives their results in order.
     pub(crate) fn run<T: Send + 'static, W: FnOnce() -> T + Send + 'static>(&self, works: Vec<W>) -> Vec<T> {
+        if self.threads.is_empty() {
+            return works.into_iter().map(|work| work()).collect();
+        }
         let mut works = works.into_iter();
         let first = works.next();
         let answers: Vec<Receiver<T>> = works

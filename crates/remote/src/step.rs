@@ -16,10 +16,14 @@ pub struct PushRequest {
     pub is_last: bool,
     pub is_difference: bool,
     pub samples: u32,
+    /// With differences: this trainer's share of the optimizer's state.
     pub dense_rate: f32,
+    /// With differences: the batches that they come from.
     pub dense_scale: f32,
     /// Of all dense parameters, one behind the other; empty: none.
     pub dense: Arc<Vec<f32>>,
+    /// With differences: kinds of the optimizer's state, each of all dense parameters.
+    pub states: Vec<Vec<f32>>,
     pub feeds: Vec<FeedPush>,
     /// For the server that keeps the ledger.
     pub ledger: Vec<u8>,
@@ -73,7 +77,7 @@ pub struct Answer {
     pub fence: u64,
     /// Rows of each feed of each batch that was asked for, in order.
     pub rows: Vec<FeedRows>,
-    /// Numbers of each server's slice, where they were asked for.
+    /// Numbers of each server's slice, where they were asked for; with whole rows, the state behind them.
     pub dense: Vec<Vec<f32>>,
 }
 
@@ -112,7 +116,12 @@ pub(crate) fn encode(
             wants_dense: keys.wants_dense,
             is_training: keys.is_training,
             wants_full_rows: keys.wants_full_rows,
-            precision,
+            // Copies that are trained on must not lose bits with every reading.
+            precision: if keys.wants_full_rows {
+                Precision::Fp32
+            } else {
+                precision
+            },
             num_feeds: keys.feeds.len(),
         };
         step::encode_keys(&mut out, &head);
@@ -142,8 +151,14 @@ fn encode_push(out: &mut Writer<'_>, shape: &Shape<'_>, push: &PushRequest, gath
     } else {
         &push.dense[bounds[server]..bounds[server + 1]]
     };
-    let room = step::encode_dense(out, precision, push.dense_rate, push.dense_scale, dense.len());
-    pack_to(dense, precision, room);
+    let slice = bounds[server]..bounds[server + 1];
+    let count = dense.len() + push.states.len() * slice.len();
+    let mut room = step::encode_dense(out, precision, push.dense_rate, push.dense_scale, count);
+    for numbers in std::iter::once(dense).chain(push.states.iter().map(|state| &state[slice.clone()])) {
+        let (own, rest) = room.split_at_mut(numbers.len() * precision.bytes());
+        pack_to(numbers, precision, own);
+        room = rest;
+    }
     step::encode_count(out, push.feeds.len());
     for feed in &push.feeds {
         let head = PartHead {

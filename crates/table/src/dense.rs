@@ -215,6 +215,30 @@ impl DenseOptimizer {
         Ok(())
     }
 
+    /// Moves the state towards that of one of several copies, by the copy's share; `step` steps count as made.
+    ///
+    /// `states` has the kinds of each parameter one behind the other, in the order of `states()`. A mean, not a
+    /// sum of differences: second moments never turn negative, whoever joins or dies in between.
+    pub fn blend(&mut self, states: &[f32], share: f32, step: u64) -> Result<(), Error> {
+        let expected: usize = self.states.iter().map(Vec::len).sum();
+        if states.len() != expected || !(0.0..=1.0).contains(&share) {
+            return Err(Error::argument(format!(
+                "a state of {} numbers with a share of {share}; this optimizer has {expected}",
+                states.len()
+            )));
+        }
+        let mut left = states;
+        for own in &mut self.states {
+            let (theirs, rest) = left.split_at(own.len());
+            for (own, theirs) in own.iter_mut().zip(theirs) {
+                *own = *own * (1.0 - share) + theirs * share;
+            }
+            left = rest;
+        }
+        self.step = step;
+        Ok(())
+    }
+
     /// Starts the next step; its numbers are used for every parameter of the step.
     pub fn begin(&mut self, learning_rate: f32, scale: f32) -> Result<DenseStep, Error> {
         if !(learning_rate.is_finite() && learning_rate >= 0.0 && scale.is_finite()) {

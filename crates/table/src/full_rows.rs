@@ -28,37 +28,44 @@ impl Table {
     pub fn read_full(&self, signs: &[u64], out: &mut [f32]) -> Result<(), Error> {
         self.check_floats(signs.len(), out.len())?;
         let handles = self.find(signs)?;
-        let layout = self.layout;
-        for (at, floats) in out.chunks_exact_mut(layout.floats()).enumerate() {
+        for (at, floats) in out.chunks_exact_mut(self.layout.floats()).enumerate() {
             self.prefetch_ahead(&handles, at);
             let handle = handles[at];
             if handle.is_none() {
                 self.fill_initial(signs[at], floats);
-                continue;
-            }
-            let bucket = &self.buckets[handle.bucket()];
-            floats.copy_from_slice(bucket.floats(handle.row()));
-            if let Some(catch_up) = self.catch_up() {
-                let last_step = bucket.step(handle.row());
-                replay(
-                    &catch_up,
-                    &mut floats[layout.statistics_len..],
-                    last_step,
-                    self.replay_to(),
-                );
+            } else {
+                self.read_row(handle, floats);
             }
         }
         Ok(())
+    }
+
+    /// The floats of a row by place.
+    pub(crate) fn read_row(&self, handle: Handle, floats: &mut [f32]) {
+        let bucket = &self.buckets[handle.bucket()];
+        floats.copy_from_slice(bucket.floats(handle.row()));
+        if let Some(catch_up) = self.catch_up() {
+            let last_step = bucket.step(handle.row());
+            let floats = &mut floats[self.layout.statistics_len..];
+            replay(&catch_up, floats, last_step, self.replay_to());
+        }
     }
 
     /// Adds `deltas` [U,F] to the rows of `signs`; a sign without a row gets one, admitted or not.
     ///
     /// Sums of squares stay at 0 or above: deltas of several trainers may take off together more than is there.
     pub fn add_full(&mut self, signs: &[u64], deltas: &[f32]) -> Result<(), Error> {
+        self.check_floats(signs.len(), deltas.len())?;
+        let handles = self.ensure_all(signs)?;
+        self.add_full_at(&handles, deltas)
+    }
+
+    /// As `add_full`, to rows by place.
+    pub(crate) fn add_full_at(&mut self, handles: &[Handle], deltas: &[f32]) -> Result<(), Error> {
         let start = self.layout.statistics_len;
         let squares = squares(self.config.optimizer, self.layout.dim);
         let squares = start + squares.start..start + squares.end;
-        self.write_full(signs, deltas, |floats, deltas| {
+        self.write_full_at(handles, deltas, |floats, deltas| {
             floats
                 .iter_mut()
                 .zip(deltas)
@@ -74,26 +81,33 @@ impl Table {
 
     /// Gives the rows of `signs` the floats `floats` [U,F]; a sign without a row gets one, admitted or not.
     pub fn set_full(&mut self, signs: &[u64], floats: &[f32]) -> Result<(), Error> {
-        self.write_full(signs, floats, <[f32]>::copy_from_slice)
+        self.check_floats(signs.len(), floats.len())?;
+        let handles = self.ensure_all(signs)?;
+        self.write_full_at(&handles, floats, <[f32]>::copy_from_slice)
     }
 
-    fn write_full(
-        &mut self,
-        signs: &[u64],
-        numbers: &[f32],
-        work: impl Fn(&mut [f32], &[f32]),
-    ) -> Result<(), Error> {
-        self.check_floats(signs.len(), numbers.len())?;
+    /// Places of the rows of `signs`, all of which have one now.
+    fn ensure_all(&mut self, signs: &[u64]) -> Result<Vec<Handle>, Error> {
         let mut handles = self.find(signs)?;
         for (handle, &sign) in handles.iter_mut().zip(signs) {
             if handle.is_none() {
                 *handle = self.ensure(sign)?;
             }
         }
-        self.keep_frozen(&handles);
+        Ok(handles)
+    }
+
+    fn write_full_at(
+        &mut self,
+        handles: &[Handle],
+        numbers: &[f32],
+        work: impl Fn(&mut [f32], &[f32]),
+    ) -> Result<(), Error> {
+        self.check_floats(handles.len(), numbers.len())?;
+        self.keep_frozen(handles);
         let (layout, step, replay_to) = (self.layout, self.step, self.replay_to());
         for (at, numbers) in numbers.chunks_exact(layout.floats()).enumerate() {
-            self.prefetch_ahead(&handles, at);
+            self.prefetch_ahead(handles, at);
             // Field by field, since the rows are borrowed too.
             let catch_up = CatchUp::new(&self.history, self.config.optimizer);
             let handle = handles[at];
@@ -112,7 +126,7 @@ impl Table {
         Ok(())
     }
 
-    fn prefetch_ahead(&self, handles: &[Handle], at: usize) {
+    pub(crate) fn prefetch_ahead(&self, handles: &[Handle], at: usize) {
         if let Some(ahead) = handles.get(at + AHEAD)
             && !ahead.is_none()
         {

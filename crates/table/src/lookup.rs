@@ -193,6 +193,11 @@ impl Lookup {
         lock(&self.gathered).is_applied = false;
     }
 
+    /// Places of the rows; those of a lookup for reading are not kept.
+    pub(crate) fn handles(&self) -> &[Handle] {
+        &self.handles
+    }
+
     /// U.
     pub fn num_rows(&self) -> usize {
         self.values.len() / self.dim

@@ -22,7 +22,7 @@ const INDEX_BLOCKS: usize = 4;
 const RING: usize = 8;
 
 /// A row of the table by place: bucket above, row number below. Valid within one generation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Handle(u64);
 
 impl Handle {

@@ -194,9 +194,7 @@ impl Table {
     /// Places of the rows of `signs`; none for a sign without a row.
     pub(crate) fn find(&self, signs: &[u64]) -> Result<Vec<Handle>, Error> {
         let mut handles = vec![Handle::NONE; signs.len()];
-        // Written to only where there is no row, and read by nobody.
-        let mut values = vec![0.0; signs.len() * self.layout.dim];
-        locate(&mut Rows(self), signs, &mut values, &mut handles)?;
+        locate(&mut Places(self), signs, &mut [], &mut handles)?;
         Ok(handles)
     }
 
@@ -290,6 +288,36 @@ pub(crate) fn empty_buckets(layout: Layout, bucket_bits: u32) -> Result<Vec<Buck
 
 /// A table as the pull kernel sees it, borrowed to be trained or only to be read.
 struct Rows<T>(T);
+
+/// A table as the pull kernel sees it where nobody asks for weights: its rows have none.
+struct Places<'a>(&'a Table);
+
+impl Source for Places<'_> {
+    #[inline(always)]
+    fn buckets(&self) -> &[Bucket] {
+        &self.0.buckets
+    }
+    #[inline(always)]
+    fn bucket_bits(&self) -> u32 {
+        self.0.bucket_bits
+    }
+    #[inline(always)]
+    fn layout(&self) -> Layout {
+        Layout {
+            dim: 0,
+            ..self.0.layout
+        }
+    }
+    #[inline(always)]
+    fn is_current(&self, _bucket: &Bucket, _row: u32) -> bool {
+        true
+    }
+    fn read_stale(&self, _bucket: &Bucket, _row: u32, _weights: &mut [f32]) {}
+    #[inline(always)]
+    fn absent(&mut self, _sign: u64, _hash: u64, _weights: &mut [f32]) -> Result<Handle, Error> {
+        Ok(Handle::NONE)
+    }
+}
 
 /// Weights, and a place if there is one now, of a sign without a row.
 trait Absent {

@@ -4,6 +4,9 @@ use clickmill_types::bf16::{from_bf16, to_bf16};
 
 use crate::Precision;
 
+/// Numbers that are rounded at once.
+const ROUNDED: usize = 256;
+
 pub fn unpack(bytes: &[u8], precision: Precision) -> Vec<f32> {
     let mut out = vec![0.0; bytes.len() / precision.bytes()];
     unpack_to(bytes, precision, &mut out);
@@ -30,6 +33,18 @@ pub fn pack_to(numbers: &[f32], precision: Precision, out: &mut [u8]) {
             for (bytes, number) in out.as_chunks_mut::<4>().0.iter_mut().zip(numbers) {
                 *bytes = number.to_le_bytes();
             }
+        }
+    }
+}
+
+/// Makes `numbers` what they are after a way over the wire.
+pub fn round(numbers: &mut [f32], precision: Precision) {
+    if precision == Precision::Bf16 {
+        let mut bytes = [0; 2 * ROUNDED];
+        for numbers in numbers.chunks_mut(ROUNDED) {
+            let bytes = &mut bytes[..2 * numbers.len()];
+            to_bf16(numbers, bytes);
+            from_bf16(bytes, numbers);
         }
     }
 }

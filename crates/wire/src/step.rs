@@ -87,9 +87,12 @@ pub struct Push<'a> {
     pub scores: Scores<'a>,
 }
 
+/// Gradients of the dense part; or what to add to it, and behind that the state of the trainer's optimizer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dense<'a> {
+    /// Learning rate; with differences, the trainer's share of the state.
     pub rate: f32,
+    /// Of the gradients; with differences, the batches that they come from.
     pub scale: f32,
     pub numbers: &'a [u8],
 }
@@ -128,7 +131,7 @@ pub struct Keys<'a> {
     pub wants_dense: bool,
     /// Rows are made for signs that are admitted.
     pub is_training: bool,
-    /// With state and statistics, as `geo` trains them.
+    /// With state and statistics, as `geo` trains them; the dense part with its optimizer's state behind it.
     pub wants_full_rows: bool,
     /// Of the answer.
     pub precision: Precision,
@@ -142,6 +145,11 @@ pub struct FeedKeys<'a> {
 }
 
 impl<'a> Step<'a> {
+    /// It brings nothing, and nothing of what it asks for will be pushed to.
+    pub fn is_reading_only(&self) -> bool {
+        self.pushes.is_empty() && !self.keys.iter().any(|keys| keys.is_training)
+    }
+
     pub fn decode(payload: &'a [u8]) -> Result<Self, Error> {
         let mut bytes = Reader::new(payload);
         let origin = Origin::decode(&mut bytes)?;

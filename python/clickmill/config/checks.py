@@ -72,9 +72,6 @@ def server_problems(config: Config, runner: RunnerConfig) -> list[Problem]:
         for key, message in _NOT_ON_SERVERS.items()
         if getattr(runner, key) != type(runner).model_fields[key].default
     ]
-    if runner.distribute_strategy == "geo":
-        message = "`geo` is not built yet; `async`, `half_async`, `sync` and `hybrid` are"
-        problems.append(problem("distribute_strategy", message))
     if runner.clip_norm is not None and runner.distribute_strategy == "sync" and runner.worker_num > 1:
         message = (
             f"the joint batch of {runner.worker_num} trainers in `sync` has a norm that no one of them "

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 Message = dict[str, Any]
 
+_LEAST_S = 6.0
+"""That one question may take: the coordinator takes 3 s to say that there is nothing to say yet."""
 _MOST_S = 60.0
-"""That one question may take."""
 _BETWEEN_ATTEMPTS_S = 0.1
 _PATIENCE_S = 5.0
 """For the coordinator to notice what a trainer has noticed."""
@@ -34,7 +35,7 @@ class Coordinator:
     def __init__(self, settings: Message, address: str, *, deadline_s: float = _MOST_S) -> None:
         self.address = address
         self._link = _core.ControlLink(settings_json(settings), address)
-        self._deadline_ms = round(min(deadline_s, _MOST_S) * 1000)
+        self._deadline_ms = round(min(max(deadline_s, _LEAST_S), _MOST_S) * 1000)
 
     def ask(self, kind: str, /, **fields: Any) -> Message:
         """Ask, and get the answer as it came; WireError where nobody answers."""
@@ -58,6 +59,8 @@ class Membership:
         self.number: int = welcome["trainer"]
         self.place: Message = welcome["place"]
         self.fence: int = welcome["fence"]
+        self.wanted_fence = self.fence
+        """As the heartbeat was last told: for a trainer that speaks to no server for long."""
         self.state: str | None = welcome["state"]
         self.units: list[Message] = welcome["terms"]["units"]
         self.passes: list[Message] = welcome["terms"]["passes"]
@@ -157,3 +160,5 @@ class Membership:
                 self.end = answer["summary"]
             if answer["kind"] in {"refused", "end"} or answer.get("epoch", 0) > self.epoch:
                 self.abandon()
+            if answer["kind"] == "beat":
+                self.wanted_fence = answer["fence"]

@@ -47,6 +47,8 @@ class PserverOptions:
 
 def serve(options: PserverOptions, listening: Callable[[str, str | None], None]) -> str:
     """Serve until the run is over; the coordinator's last words. RunFailedError where it ended badly."""
+    # Frames are large, and of about the same size again and again.
+    _core.keep_freed_memory()
     monitoring = None
     if options.metrics_port is not None:
         monitoring = Monitoring(

@@ -110,6 +110,13 @@ class TableSet:
             self._tables[name].begin_step(step)
         return self._restarting
 
+    def clear(self) -> list[_core.Table]:
+        """Empty all tables, as before the first update; the new ones, in order."""
+        tables = {name: _core.Table(config) for name, config in self._configs.items()}
+        self._tables = dict(tables)
+        self._first_steps = dict.fromkeys(tables, 0)
+        return list(tables.values())
+
     def config(self, name: str) -> str:
         """Configuration that a table was made with, JSON."""
         return self._configs[name]

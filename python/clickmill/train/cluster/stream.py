@@ -40,18 +40,20 @@ class Stream:
 
     def entry(self, batch: Batch | None, *, is_last: bool) -> str:
         """What the ledger is told when `batch` is trained on; without one: that the unit was empty."""
-        return json.dumps(
-            {
-                "lease": self.lease,
-                "entry": {
-                    "unit": self.unit,
-                    "position": None if batch is None else batch.position,
-                    "samples": 0 if batch is None else batch.num_rows,
-                    "batches": 0 if batch is None else 1,
-                    "is_last": is_last,
-                },
-            }
-        )
+        if batch is None:
+            return self.account(None, samples=0, batches=0, is_last=is_last)
+        return self.account(batch.position, samples=batch.num_rows, batches=1, is_last=is_last)
+
+    def account(self, position: str | None, *, samples: int, batches: int, is_last: bool) -> str:
+        """What the ledger is told of several batches; `position` is the one after the last of them."""
+        entry = {
+            "unit": self.unit,
+            "position": position,
+            "samples": samples,
+            "batches": batches,
+            "is_last": is_last,
+        }
+        return json.dumps({"lease": self.lease, "entry": entry})
 
     def close(self) -> None:
         """Stop reading."""

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickmill import _core
+from clickmill.config.flags import with_flags
 from clickmill.data.source import DataSet
 from clickmill.errors import EpochError, RunFailedError, WireError
 from clickmill.nn import load_model_class
@@ -33,7 +35,8 @@ from clickmill.train.cluster.scoring import Scorer
 from clickmill.train.cluster.stream import Stream
 from clickmill.train.cluster.units import Unit
 from clickmill.train.cluster.warm_up import warm_up
-from clickmill.train.cluster.worker import LeaseLost, Tools, Worker
+from clickmill.train.cluster.worker import LeaseLost, Tools
+from clickmill.train.cluster.workers import knobs_without_effect, make_worker
 from clickmill.train.compute import Computer
 from clickmill.train.crew import Crew
 from clickmill.train.observer import RunStart
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
     from clickmill.config import Config, PhaseConfig, RunnerConfig
     from clickmill.data.source import BatchSource
     from clickmill.monitoring import Monitoring
+    from clickmill.train.cluster.worker import Worker
     from clickmill.train.observer import Observer
 
     Message = dict[str, Any]
@@ -86,7 +90,11 @@ class ClusterTrainer:
         self._phase = phase
         self._address = coordinator
         self._name = name
-        self._wire = wire_settings("trainer", name, token=token, runner=runner)
+        self._communicating = runner.model_copy(
+            update={"communicator": with_flags(runner.communicator, os.environ)}
+        )
+        """The runner with the knobs of this process, which others need not share."""
+        self._wire = wire_settings("trainer", name, token=token, runner=self._communicating)
         self._observers = tuple(observers)
         self._monitoring = monitoring
         self._held: dict[int, Stream] = {}
@@ -237,7 +245,7 @@ class ClusterTrainer:
             replicas=self._replicas,
             rates=rates,
             stopwatch=self._stopwatch,
-            reads_between=runner.communicator.max_send_grad_num_before_recv,
+            reads_between=self._reads_between(),
             batch_size=self._data.config.batch_size,
             has_rounds=runner.distribute_strategy in {"sync", "hybrid"},
         )
@@ -258,6 +266,12 @@ class ClusterTrainer:
             runner=runner,
             decider=self._decider,
         )
+
+    def _reads_between(self) -> int:
+        strategy, knobs = self._runner.distribute_strategy, self._communicating.communicator
+        if deaf := knobs_without_effect(strategy, knobs):
+            logger.warning("trainer.knobs_without_effect strategy=%s knobs=%s", strategy, ",".join(deaf))
+        return 1 if "max_send_grad_num_before_recv" in deaf else knobs.max_send_grad_num_before_recv
 
     def _join(self) -> Membership | None:
         """Become a member; None where the run is over already."""
@@ -311,13 +325,36 @@ class ClusterTrainer:
 
     def _work(self, crew: Crew, membership: Membership) -> None:
         """Leases of one epoch, until the run is over or the epoch is."""
-        session = self._session(membership)
-        membership.abandon = session.abandon
-        self._meter.change_session(lambda: session.traffic()[:2])
-        worker = Worker(
-            self._tools, session, membership, self._after_step, lambda: encode_buffers(self._replicas)
+        sessions: list[_core.Session] = []
+
+        def open_session() -> _core.Session:
+            sessions.append(self._session(membership))
+            return sessions[-1]
+
+        def abandon() -> None:
+            for session in sessions:
+                session.abandon()
+
+        membership.abandon = abandon
+        worker = make_worker(
+            self._communicating,
+            self._job,
+            tools=self._tools,
+            open_session=open_session,
+            membership=membership,
+            after_step=self._after_step,
+            fence_state=lambda: encode_buffers(self._replicas),
         )
-        scorer = Scorer(self._tools, session, self._runner.precision)
+        self._meter.change_session(lambda: _traffic(sessions))
+        try:
+            self._take_leases(crew, membership, worker)
+        finally:
+            # What is still under way is void: nobody is to wait for it.
+            abandon()
+            worker.close()
+
+    def _take_leases(self, crew: Crew, membership: Membership, worker: Worker) -> None:
+        scorer = Scorer(self._tools, worker.session, self._runner.precision)
         while True:
             try:
                 with self._stopwatch.measure("wait"):
@@ -334,7 +371,7 @@ class ClusterTrainer:
                         with self._stopwatch.measure("validate"):
                             self._validate(crew, scorer, answer)
                             # They are part of the validation.
-                            session.take_seconds()
+                            worker.session.take_seconds()
                     case "duty":
                         with self._stopwatch.measure("save"):
                             self._do(membership, answer)
@@ -464,3 +501,9 @@ class ClusterTrainer:
             "exit_code": summary.get("exit_code", 0),
             "words": summary.get("words", ""),
         }
+
+
+def _traffic(sessions: Sequence[_core.Session]) -> tuple[int, int]:
+    """Bytes sent and received by all of them."""
+    both = [session.traffic() for session in sessions]
+    return sum(sent for sent, _, _ in both), sum(received for _, received, _ in both)

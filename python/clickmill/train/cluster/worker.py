@@ -69,7 +69,7 @@ class Worker:
         fence_state: Callable[[], str | None],
     ) -> None:
         self._tools = tools
-        self._session = session
+        self.session = session
         self._membership = membership
         self._after_step = after_step
         self._fence_state = fence_state
@@ -84,6 +84,9 @@ class Worker:
     def step(self) -> int:
         """Updates that the servers have applied, as far as this trainer knows."""
         return self._step
+
+    def close(self) -> None:
+        """The epoch is over, or the run."""
 
     def begin_rounds(self, number: int, until: int | None) -> None:
         """Lanes were dealt: the round that comes, and the one before which all come to a fence unasked."""
@@ -115,7 +118,7 @@ class Worker:
             return None
         with self._tools.stopwatch.measure("locate"):
             feeds = [(feed.group, self._numbers[feed.table]) for feed in self._tools.feeds]
-            return batch, self._session.locate(batch, feeds)
+            return batch, self.session.locate(batch, feeds)
 
     def _compute(self, crew: Crew, stream: Stream, pass_number: int) -> Update:
         assert stream.current is not None
@@ -213,17 +216,30 @@ class Worker:
         self._step_all([], streams, taken)
 
     def _step_all(self, pushes: list[Push], streams: Sequence[Stream], taken: Sequence[Taken]) -> None:
-        tools = self._tools
         self._pushes += len(pushes)
-        # A first read must see everything; after that only every so many pushes.
-        wants_dense = not pushes or self._pushes % tools.reads_between == 0
+        self._pull(streams, taken, pushes, wants_dense=self._wants_dense(pushes))
+
+    def _wants_dense(self, pushes: Sequence[Push]) -> bool:
+        """A first read must see everything; after that only every so many pushes."""
+        return not pushes or self._pushes % self._tools.reads_between == 0
+
+    def _pull(
+        self,
+        streams: Sequence[Stream],
+        taken: Sequence[Taken],
+        pushes: Sequence[Push] = (),
+        *,
+        wants_dense: bool,
+    ) -> None:
+        """One frame to every server: `pushes`, and the keys of what was taken."""
+        tools = self._tools
         arrays = tools.replicas.arrays if wants_dense else None
         tickets = [ticket for _, ticket in taken]
         # A step that fails has waited for whoever made it fail.
         with tools.stopwatch.measure("wait"):
             started = time.perf_counter()
-            self._step, self._fence, lookups = self._session.step(pushes, tickets, True, arrays)
-            push, pull, wait = self._session.take_seconds()
+            self._step, self._fence, lookups = self.session.step(pushes, tickets, True, arrays)
+            push, pull, wait = self.session.take_seconds()
             pull = max(pull, time.perf_counter() - started - push - wait)
             tools.stopwatch.add({"push": push, "pull": pull, "wait": wait})
         for stream, (batch, ticket), rows in zip(streams, taken, lookups, strict=True):

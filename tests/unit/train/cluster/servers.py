@@ -1,0 +1,111 @@
+"""Real servers in this process, and trainers of theirs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clickmill import _core
+from clickmill.ps.coordinator import Coordinator
+from clickmill.train.cluster.trainer import ClusterTrainer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from clickmill.config import Config
+
+    Message = dict[str, Any]
+    Floats = NDArray[np.float32]
+
+
+class Servers:
+    """As many as a test wants; they end with it."""
+
+    def __init__(self, folder: Path, num_servers: int) -> None:
+        self.running: list[_core.Pserver] = []
+        self._num_servers = num_servers
+        for index in range(num_servers):
+            coordinator = self.running[0].address if index else None
+            settings = {
+                "address": "127.0.0.1:0",
+                "announced": None,
+                "is_insecure": False,
+                "index": index,
+                "coordinator": coordinator,
+                "snapshots": str(folder),
+                "memory_budget": None,
+                "servers": num_servers,
+                "dead_after_s": 60.0,
+                "closed_after_s": 60.0,
+                "wait_for_members_s": 60.0,
+                "gather_s": 10.0,
+                "wire": {"role": "pserver", "name": "pserver", "deadline_ms": 60_000},
+            }
+            self.running.append(_core.Pserver(json.dumps(settings)))
+
+    @property
+    def address(self) -> str:
+        return self.running[0].address
+
+    def join(self, job: Message) -> Message:
+        """Become one more member, without a heart."""
+        coordinator = Coordinator(wire(), self.address)
+        while True:
+            answer = coordinator.ask("join", name="test", job=job)
+            if answer["kind"] == "welcome":
+                return answer
+
+    def stop(self) -> None:
+        for server in self.running:
+            server.stop()
+
+
+def wire(**changes: Any) -> Message:
+    return {
+        "role": "trainer",
+        "name": "test",
+        "deadline_ms": 60_000,
+        "retries": 3,
+        "num_threads": 2,
+        **changes,
+    }
+
+
+def open_session(welcome: Message, num_dense: int = 0, **changes: Any) -> _core.Session:
+    place = {
+        "epoch": welcome["place"]["epoch"],
+        "incarnation": welcome["incarnation"],
+        "servers": welcome["place"]["servers"],
+        "route": welcome["place"]["route"],
+        "num_dense": num_dense,
+    }
+    return _core.Session(json.dumps(wire(**changes)), json.dumps(place))
+
+
+class Watched(ClusterTrainer):
+    """A trainer whose sessions and workers can be looked at after the run."""
+
+    def __init__(self, config: Config, servers: Servers, **options: Any) -> None:
+        runner = config.runner[0]
+        options = {"name": "test", "token": None, **options}
+        super().__init__(config, runner, config.phase[0], coordinator=servers.address, **options)
+        self.sessions: list[_core.Session] = []
+        self.workers: list[Any] = []
+
+    def _session(self, membership: Any) -> _core.Session:
+        self.sessions.append(super()._session(membership))
+        return self.sessions[-1]
+
+    def _take_leases(self, crew: Any, membership: Any, worker: Any) -> None:
+        self.workers.append(worker)
+        super()._take_leases(crew, membership, worker)
+
+    def traffic(self) -> tuple[int, int, int]:
+        """Bytes sent and received, and frames sent, by all sessions."""
+        each = [session.traffic() for session in self.sessions]
+        sent, received, frames = (sum(numbers) for numbers in zip(*each, strict=True))
+        return sent, received, frames
