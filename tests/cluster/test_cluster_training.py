@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from tests.cluster.fleet import fleet as start_fleet
 from tests.cluster.fleet import run_fleet
 from tests.cluster.process import run
 
@@ -34,3 +35,22 @@ def test_a_run_ends_by_itself_and_its_checkpoint_is_what_was_measured(
     assert {"auc", "logloss", "copc", "count"} <= shared
     for name in shared:
         assert measured[name] == pytest.approx(summary["validation"][name], abs=1e-9), name
+
+
+@pytest.mark.parametrize("strategy", ["async", "sync", "geo"])
+def test_units_without_a_sample_are_passed_over(cluster_place, strategy):
+    (cluster_place / "logs").mkdir()
+    (cluster_place / "logs/1.txt").symlink_to(cluster_place / "train.txt")
+    for name in ("0.txt", "2.txt"):
+        (cluster_place / "logs" / name).write_text("click:maybe nothing\n" * 3)
+    options = (f"runner.0.distribute_strategy={strategy}", "dataset.0.data_path=logs")
+    fleet, summary = run_fleet(cluster_place, 2, 2, *options)
+    fleet.assert_exact(summary)
+
+
+def test_a_pass_without_any_sample_ends_the_run_with_an_error(cluster_place):
+    (cluster_place / "empty.txt").write_text("click:maybe nothing\n" * 3)
+    with start_fleet(cluster_place, 1, 1, "runner.0.worker_num=1", "dataset.0.data_path=empty.txt") as own:
+        for each in (*own.members, *own.servers):
+            assert each.wait() == 1, own.words
+            assert "pass 0 has found no sample in any file of the data" in each.words

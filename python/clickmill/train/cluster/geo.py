@@ -246,7 +246,7 @@ class GeoWorker(Worker):
     def _find(self, stream: Stream) -> Found | None:
         """The next batch, with its rows here; runs beside the batch before."""
         with self._tools.stopwatch.measure("read"):
-            batch = stream.source.next()
+            batch = stream.next()
         if batch is None:
             return None
         with self._tools.stopwatch.measure("pull"):

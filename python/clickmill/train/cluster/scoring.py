@@ -43,14 +43,14 @@ class Scorer:
                 model.train()
 
     def _score(self, crew: Crew, stream: Stream) -> None:
-        batch = stream.source.next()
+        batch = stream.next()
         pushes: list[Push] = [] if batch is not None else [_core.Push.empty(stream.entry(None, is_last=True))]
         arrays = self._tools.replicas.arrays
         feeds = [(feed.group, self._numbers[feed.table]) for feed in self._tools.feeds]
         while batch is not None:
             ticket = self._session.locate(batch, feeds)
             _, _, lookups = self._session.step(pushes, [ticket], False, None if pushes else arrays)
-            ahead = crew.ahead(stream.source.next)
+            ahead = crew.ahead(stream.next)
             scores = self._compute(crew, batch, lookups[0])
             following = ahead()
             pushes = [

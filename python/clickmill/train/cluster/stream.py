@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from clickmill.errors import NoSamplesError
+
 if TYPE_CHECKING:
     from clickmill._core import Batch, Ticket
     from clickmill.data.source import BatchSource
@@ -37,6 +39,16 @@ class Stream:
             is_last_unit=grant.get("is_last_unit", False),
             source=source,
         )
+
+    def next(self) -> Batch | None:
+        """The batch after the last one; None at the end, also of a unit in which there is nothing to read.
+
+        A unit may lie within one long line, or hold bad lines only. A whole pass without any ends the run.
+        """
+        try:
+            return self.source.next()
+        except NoSamplesError:
+            return None
 
     def entry(self, batch: Batch | None, *, is_last: bool) -> str:
         """What the ledger is told when `batch` is trained on; without one: that the unit was empty."""

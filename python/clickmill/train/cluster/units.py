@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _MIN_BYTES = 8 << 20
 _MAX_BYTES = 256 << 20
-_LEASES_EACH = 4
+_LEASES_EACH = 8
 """Pieces for each trainer: few, for their last batches are short; enough for a slow one to be helped."""
 
 

@@ -113,7 +113,7 @@ class Worker:
 
     def _take(self, stream: Stream) -> Taken | None:
         with self._tools.stopwatch.measure("read"):
-            batch = stream.source.next()
+            batch = stream.next()
         if batch is None:
             return None
         with self._tools.stopwatch.measure("locate"):
