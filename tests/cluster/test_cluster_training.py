@@ -54,3 +54,21 @@ def test_a_pass_without_any_sample_ends_the_run_with_an_error(cluster_place):
         for each in (*own.members, *own.servers):
             assert each.wait() == 1, own.words
             assert "pass 0 has found no sample in any file of the data" in each.words
+
+
+def test_a_run_that_is_over_says_so_to_all_who_are_started_again(cluster_place):
+    own, summary = run_fleet(cluster_place, 2, 2)
+    before = own.committed
+    again, same = run_fleet(cluster_place, 2, 2)
+    assert same == summary
+    assert again.committed["run"] == before["run"]
+
+
+def test_a_run_that_is_over_refuses_another_job_by_name(cluster_place):
+    run_fleet(cluster_place, 2, 1, "runner.0.worker_num=1")
+    with start_fleet(cluster_place, 2, 1, "runner.0.worker_num=1", "runner.0.epochs=3") as own:
+        (trainer,) = own.members
+        assert trainer.wait() != 0
+        assert "`agreement.settings.runner.epochs`: `3`, not `2`" in trainer.words
+        for server in own.servers:
+            assert server.wait() == 0, own.words

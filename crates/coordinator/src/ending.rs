@@ -18,9 +18,41 @@ pub(crate) struct Ending {
     /// Servers are told to stop.
     pub(crate) round: Option<Round>,
     are_servers_told: bool,
+    /// Of a run that was over before this life: those who have been started and not heard of it yet.
+    absent: Option<Absent>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Absent {
+    servers: u32,
+    trainers: u32,
+}
+
+impl Absent {
+    fn is_nobody(self) -> bool {
+        self.servers == 0 && self.trainers == 0
+    }
 }
 
 impl Ending {
+    /// A server that has come after the end of the run was told so.
+    pub(crate) fn told_server(&mut self) {
+        if let Some(absent) = &mut self.absent {
+            absent.servers = absent.servers.saturating_sub(1);
+        }
+    }
+
+    pub(crate) fn told_trainer(&mut self) {
+        if let Some(absent) = &mut self.absent {
+            absent.trainers = absent.trainers.saturating_sub(1);
+        }
+    }
+
+    /// The run was over before this life.
+    pub(crate) fn is_old(&self) -> bool {
+        self.absent.is_some()
+    }
+
     /// A server that is lost is not waited for.
     pub(crate) fn forget(&mut self, server: u32) {
         if let Some(round) = &mut self.round {
@@ -91,6 +123,13 @@ impl Coordinator {
     /// The commit file of before says that the run is over.
     pub(crate) fn end_as_committed(&mut self) {
         self.end_run(0, "all passes are done".to_owned());
+        let absent = Absent {
+            servers: self.settings.servers.saturating_sub(1),
+            trainers: self.run.as_ref().map_or(1, |run| run.job.trainers),
+        };
+        if let Phase::Ending(ending) = &mut self.phase {
+            ending.absent = Some(absent);
+        }
     }
 
     pub(crate) fn stop_as_asked(&mut self) {
@@ -119,6 +158,7 @@ impl Coordinator {
             store,
             round,
             are_servers_told: false,
+            absent: None,
         });
     }
 
@@ -161,7 +201,8 @@ impl Coordinator {
             .members
             .trainers()
             .values()
-            .all(|trainer| trainer.presence.connection.is_none());
+            .all(|trainer| trainer.presence.connection.is_none())
+            && ending.absent.is_none_or(Absent::is_nobody);
         if !(is_late || has_gone && ending.store.is_none()) {
             return false;
         }

@@ -173,17 +173,32 @@ impl Coordinator {
     }
 
     fn join(&mut self, from: RequestId, job: &Job, name: String) -> Option<Reply> {
-        if self.is_over() {
-            return Some(Reply::End {
-                summary: self.summary(),
-            });
-        }
         let refused = |reason| {
             Some(Reply::Refused {
                 reason,
                 may_join: false,
             })
         };
+        let differing = |differences: Vec<String>| {
+            refused(format!(
+                "the job differs from that of the run: {}",
+                differences.join("; ")
+            ))
+        };
+        if let (Phase::Ending(ending), Some(run)) = (&mut self.phase, &self.run)
+            && ending.is_old()
+        {
+            ending.told_trainer();
+            let differences = run.job.differences(job);
+            if !differences.is_empty() {
+                return differing(differences);
+            }
+        }
+        if self.is_over() {
+            return Some(Reply::End {
+                summary: self.summary(),
+            });
+        }
         match &mut self.run {
             None => {
                 if let Err(error) = job.check() {
@@ -198,10 +213,7 @@ impl Coordinator {
             Some(run) => {
                 let differences = run.job.differences(job);
                 if !differences.is_empty() {
-                    return refused(format!(
-                        "the job differs from that of the run: {}",
-                        differences.join("; ")
-                    ));
+                    return differing(differences);
                 }
                 run.job.trainers = job.trainers;
             }
@@ -263,7 +275,11 @@ impl Coordinator {
         address: &str,
         incarnation: u64,
     ) -> (Reply, Option<u32>) {
-        if self.is_over() {
+        // Server 0 is this process; it stops last.
+        if self.is_over() && index != Some(0) {
+            if let Phase::Ending(ending) = &mut self.phase {
+                ending.told_server();
+            }
             return (
                 Reply::End {
                     summary: self.summary(),

@@ -39,7 +39,7 @@ class Screen:
     def __init__(
         self, names: Iterable[str], *, stream: TextIO | None = None, display: Display | None = None
     ) -> None:
-        self._stream = sys.stderr if stream is None else stream
+        self._stream: TextIO | None = sys.stderr if stream is None else stream
         self._display = display
         self._width = max((len(name) for name in names), default=0)
         self._is_coloured = self._stream.isatty() and not os.environ.get("NO_COLOR")
@@ -75,8 +75,14 @@ class Screen:
         return f"\x1b[{colours[int(index or 0) % len(colours)]}m{padded}\x1b[0m"
 
     def _write(self, text: str) -> None:
-        if self._display is not None:
-            self._display.line(text)
-        else:
-            self._stream.write(text + "\n")
-            self._stream.flush()
+        try:
+            if self._display is not None:
+                self._display.line(text)
+            elif self._stream is not None:
+                self._stream.write(text + "\n")
+                self._stream.flush()
+        except (OSError, ValueError):
+            # Nobody looks any more: the pipe or the terminal is gone. The processes have to be seen to all the
+            # same, and the logs have every word.
+            self._display = None
+            self._stream = None

@@ -309,8 +309,8 @@ def _signals_to(supervisor: Supervisor, screen: Screen) -> Iterator[None]:
         if supervisor.over.done():
             supervisor.kill()
         else:
-            screen.note(f"{number.name}: ending trainers, then servers; once more to kill them")
             supervisor.stop(Stopped(number))
+            screen.note(f"{number.name}: ending trainers, then servers; once more to kill them")
 
     for number in numbers:
         if before[number] != signal.SIG_IGN:  # under nohup, or in the background of a script

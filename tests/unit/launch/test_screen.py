@@ -73,3 +73,15 @@ def test_progress_that_makes_no_sense_changes_nothing(told: object) -> None:
     total = TotalProgress()
     assert not total.add("trainer 0", told)
     assert (total.samples, total.pass_number) == (0, 0)
+
+
+class Unread(io.StringIO):
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+def test_a_stream_that_nobody_reads_any_more_is_no_error() -> None:
+    screen = Screen(["trainer 0"], stream=Unread())
+    screen.line("trainer 0", "one")
+    screen.note("two")
+    screen.close()

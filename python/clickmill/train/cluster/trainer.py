@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from clickmill import _core
 from clickmill.config.flags import with_flags
 from clickmill.data.source import DataSet
-from clickmill.errors import EpochError, RunFailedError, WireError
+from clickmill.errors import ConfigError, EpochError, RunFailedError, WireError
 from clickmill.nn import load_model_class
 from clickmill.nn.dropout import replace_dropout
 from clickmill.ps.coordinator import Coordinator, EpochChanged, Membership
@@ -308,7 +308,11 @@ class ClusterTrainer:
                     self._end = answer["summary"]
                     return None
                 case "refused":
-                    raise WireError(f"the coordinator refuses this trainer: {answer['reason']}")
+                    raise ConfigError(
+                        f"the coordinator refuses this trainer: {answer['reason']}",
+                        hint="undo the change, or start a new run in another folder, "
+                        "from a checkpoint of this one: `init_model_path`",
+                    )
                 case _:
                     # The coordinator knows whom it waits for, and for how long.
                     self._failing_since = None
