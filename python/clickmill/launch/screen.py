@@ -82,7 +82,7 @@ class Screen:
                 self._stream.write(text + "\n")
                 self._stream.flush()
         except (OSError, ValueError):
-            # Nobody looks any more: the pipe or the terminal is gone. The processes have to be seen to all the
-            # same, and the logs have every word.
+            # Nobody looks any more: the pipe or the terminal is gone. The processes have to be seen to all
+            # the same, and the logs have every word.
             self._display = None
             self._stream = None
