@@ -72,3 +72,10 @@ def test_a_run_that_is_over_refuses_another_job_by_name(cluster_place):
         assert "`agreement.settings.runner.epochs`: `3`, not `2`" in trainer.words
         for server in own.servers:
             assert server.wait() == 0, own.words
+
+
+def test_snapshots_may_lie_where_only_the_servers_were_told(cluster_place):
+    (cluster_place / "elsewhere").mkdir()
+    fleet, summary = run_fleet(cluster_place, 2, 2, snapshots="elsewhere")
+    fleet.assert_exact(summary)
+    assert summary["checkpoint"] is not None

@@ -44,7 +44,7 @@ impl Duty {
 pub(crate) struct Duties {
     open: Vec<Duty>,
     num_made: u64,
-    /// Names of those that were given up.
+    /// Names of those that were given up, and why.
     pub(crate) given_up: Vec<String>,
 }
 
@@ -118,14 +118,14 @@ impl Duties {
     }
 
     /// Puts a duty back that failed. False: it has failed too often and is given up.
-    pub(crate) fn fail(&mut self, mut duty: Duty, max_attempts: u32) -> bool {
+    pub(crate) fn fail(&mut self, mut duty: Duty, max_attempts: u32, reason: &str) -> bool {
         duty.num_failures += 1;
         duty.owner = None;
         if duty.num_failures < max_attempts {
             self.open.push(duty);
             return true;
         }
-        self.given_up.push(duty.name());
+        self.given_up.push(format!("{} ({reason})", duty.name()));
         false
     }
 
@@ -200,10 +200,10 @@ mod tests {
             let number = number(duties.give(7, Duration::ZERO)).unwrap();
             let duty = duties.finish(number, 7).unwrap();
             if duty.record.name == DutyName::Decide {
-                assert_eq!(duties.fail(duty, 2), attempt < 2);
+                assert_eq!(duties.fail(duty, 2, "no disk"), attempt < 2);
             }
         }
-        assert_eq!(duties.given_up, ["decide of pass 0"]);
+        assert_eq!(duties.given_up, ["decide of pass 0 (no disk)"]);
     }
 
     #[test]

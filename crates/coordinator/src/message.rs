@@ -252,6 +252,8 @@ pub struct Terms {
     /// The data as it was cut when the run began.
     pub units: Vec<Unit>,
     pub passes: Vec<Pass>,
+    /// Folder of the snapshots, where the coordinator has it.
+    pub snapshots: String,
     /// How often the coordinator wants to hear of it.
     pub heartbeat_ms: u64,
 }

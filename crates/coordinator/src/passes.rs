@@ -154,7 +154,7 @@ impl Coordinator {
                 Err(error) => format!("its output is no decision: {error}"),
             },
         };
-        let is_tried_again = run.duties.fail(duty, self.settings.max_attempts);
+        let is_tried_again = run.duties.fail(duty, self.settings.max_attempts, &reason);
         self.tell(Happening::DutyFailed {
             duty: number,
             name: name.clone(),

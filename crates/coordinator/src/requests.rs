@@ -445,6 +445,7 @@ impl Coordinator {
             terms: Box::new(Terms {
                 units: run.job.units.clone(),
                 passes: run.job.passes.clone(),
+                snapshots: self.settings.snapshots.clone(),
                 heartbeat_ms: self.settings.heartbeat_interval().as_millis() as u64,
             }),
         }

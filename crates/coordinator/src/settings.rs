@@ -7,6 +7,8 @@ use std::time::Duration;
 pub struct Settings {
     /// Servers that the cluster was started with. Scaling is remembered for as long as this stays the same.
     pub servers: u32,
+    /// Folder of the snapshots, as trainers that read them are told.
+    pub snapshots: String,
     /// A member that was not heard of for so long is dead.
     pub heartbeat_deadline: Duration,
     /// A member whose connection was closed and that is not back after so long is dead.
@@ -51,6 +53,7 @@ impl Default for Settings {
         let seconds = Duration::from_secs;
         Self {
             servers: 1,
+            snapshots: String::new(),
             heartbeat_deadline: seconds(30),
             closed_deadline: seconds(5),
             start_deadline: seconds(1800),

@@ -49,6 +49,10 @@ impl Pserver {
         let seconds = |seconds: f64| Duration::from_secs_f64(seconds.clamp(0.0, 1e9));
         let coordinator_settings = Settings {
             servers: settings.servers,
+            snapshots: std::path::absolute(&settings.snapshots)
+                .unwrap_or_else(|_| settings.snapshots.clone())
+                .to_string_lossy()
+                .into_owned(),
             heartbeat_deadline: seconds(settings.dead_after_s),
             closed_deadline: seconds(settings.closed_after_s),
             start_deadline: seconds(settings.wait_for_members_s),

@@ -44,15 +44,21 @@ def register(app: typer.Typer) -> None:
 
 def pserver(
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 takes a free one.")] = 0,
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 takes a free one.")
+    ] = 0,
     announce: Annotated[
         str, typer.Option("--announce", metavar="HOST:PORT", help="Where others find it, if not there.")
     ] = "",
     index: Annotated[
-        int | None, typer.Option("--index", help="Which of the servers this is; else one that is missing.")
+        int | None,
+        typer.Option(
+            "--index", min=0, max=1023, help="Which of the servers this is; else one that is missing."
+        ),
     ] = None,
     pservers: Annotated[
-        int, typer.Option("--pservers", help="How many servers there are; for the first one.")
+        int,
+        typer.Option("--pservers", min=1, max=1024, help="How many servers there are; for the first one."),
     ] = 1,
     coordinator: Annotated[
         str,
@@ -67,15 +73,22 @@ def pserver(
         str, typer.Option("--memory-budget", metavar="SIZE", help="Memory for rows: 8GB, 500MB.")
     ] = "",
     dead_after: Annotated[
-        float, typer.Option("--dead-after", metavar="SECONDS", help="Silence after which a member is dead.")
+        float,
+        typer.Option(
+            "--dead-after", metavar="SECONDS", min=0.1, help="Silence after which a member is dead."
+        ),
     ] = 30.0,
     wait_for_members: Annotated[
         float,
-        typer.Option("--wait-for-members", metavar="SECONDS", help="How long to wait for those missing."),
+        typer.Option(
+            "--wait-for-members", metavar="SECONDS", min=0.1, help="How long to wait for those missing."
+        ),
     ] = 600.0,
     gather: Annotated[
         float,
-        typer.Option("--gather", metavar="SECONDS", help="How long the start waits for all trainers."),
+        typer.Option(
+            "--gather", metavar="SECONDS", min=0.0, help="How long the start waits for all trainers."
+        ),
     ] = 60.0,
     token_file: TokenFile = "",
     tls_certificate: Annotated[
@@ -101,6 +114,11 @@ def pserver(
       clickmill pserver --port 30240 --pservers 2
       clickmill pserver --coordinator 127.0.0.1:30240 --index 1
     """
+    if index and not coordinator:
+        raise ConfigError(
+            f"pserver {index} needs `--coordinator`, the address of pserver 0",
+            hint="only the first server, with index 0, has none",
+        )
     ps = import_module("clickmill.ps.pserver")
     wire = import_module("clickmill.ps.wire")
     options = ps.PserverOptions(

@@ -64,6 +64,7 @@ class Membership:
         self.state: str | None = welcome["state"]
         self.units: list[Message] = welcome["terms"]["units"]
         self.passes: list[Message] = welcome["terms"]["passes"]
+        self.snapshots: str = welcome["terms"]["snapshots"]
         self._interval_s: float = welcome["terms"]["heartbeat_ms"] / 1000
         self._coordinator = Coordinator(settings, address, deadline_s=patience_s)
         self._heart = Coordinator(settings, address, deadline_s=patience_s)

@@ -25,6 +25,16 @@ def test_version(spawn: Spawn) -> None:
     assert json.loads(spawn("--json", "--version").stdout) == {"version": clickmill.__version__}
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [["--dead-after", "-1"], ["--pservers", "0"], ["--index", "1"], ["--port", "99999"], ["--gather", "-1"]],
+)
+def test_a_server_is_not_started_with_nonsense(spawn: Spawn, wrong: list[str]) -> None:
+    result = spawn("pserver", *wrong)
+    assert result.returncode == 2
+    assert wrong[0].removeprefix("--") in result.stderr, result.stderr
+
+
 def test_models_lists_all(run: Run) -> None:
     listed = json.loads(run("models", "--json").stdout)
     assert [model["name"] for model in listed] == sorted(BUILTIN_MODELS)

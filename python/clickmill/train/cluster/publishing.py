@@ -60,6 +60,11 @@ class Publisher:
         self._runner = runner
         self._decider = decider
 
+    def find_snapshots(self, told: Path) -> None:
+        """Read them where the coordinator has them; on another host the run's folder may be elsewhere."""
+        if told.is_dir():
+            self._snapshots = told
+
     def publish(self, pass_number: int, snapshot: Message) -> Checkpoint | None:
         """Write the checkpoint of a pass that has ended; None where the runner wants none of this pass."""
         record = json.loads((self._snapshots / COMMIT_FILE).read_text(encoding="utf-8"))["content"]["run"]

@@ -301,6 +301,7 @@ class ClusterTrainer:
                     membership.statistics = self._statistics
                     self._units = [Unit.from_json(unit) for unit in membership.units]
                     self._passes = membership.passes
+                    self._publisher.find_snapshots(Path(membership.snapshots))
                     self._set_ready(is_ready=True)
                     self._meter.begin(membership.incarnation, self._name, membership.number)
                     return membership

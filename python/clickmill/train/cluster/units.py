@@ -58,7 +58,9 @@ def unit_bytes(files: Sequence[FileRange], num_trainers: int, asked: int) -> int
     total = sum(size_of(file) for file in files)
     # One trainer needs no help, and every piece ends in a short batch.
     pieces = num_trainers * _LEASES_EACH if num_trainers > 1 else 1
-    return min(max(total // pieces, _MIN_BYTES), _MAX_BYTES)
+    size = min(max(total // pieces, _MIN_BYTES), _MAX_BYTES)
+    # However little there is, nobody is without work: the joint batch of `sync` has a part of each trainer.
+    return min(size, max(total // num_trainers, 1))
 
 
 def cut_files(files: Sequence[FileRange], piece_bytes: int, *, can_cut: bool) -> list[FileRange]:
