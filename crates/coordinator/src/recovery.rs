@@ -122,7 +122,14 @@ impl Coordinator {
             return false;
         };
         if let Some(words) = round.failure().map(ToOwned::to_owned) {
-            self.end_run(1, words);
+            let way_on = match &self.committed.snapshot {
+                None => "",
+                Some(_) => {
+                    "; this snapshot cannot be loaded: bring the file back, or start a new run \
+                     from a checkpoint with `init_model_path`"
+                }
+            };
+            self.end_run(1, words + way_on);
             return true;
         }
         if !round.is_complete() {
