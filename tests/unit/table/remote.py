@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from tests.unit.pserver import start_pserver
+
 from clickmill import _core
 from clickmill.ps.remote import RemoteTable
 
@@ -40,22 +42,8 @@ class Servers:
         return RemoteTable(_core.Session(json.dumps(WIRE), json.dumps(place)), 0)
 
     def _start(self, coordinator: str | None, index: int, num_servers: int) -> _core.Pserver:
-        settings = {
-            "address": "127.0.0.1:0",
-            "announced": None,
-            "is_insecure": False,
-            "index": index,
-            "coordinator": coordinator,
-            "snapshots": str(self._folder / f"snapshots-{len(self._running)}"),
-            "memory_budget": None,
-            "servers": num_servers,
-            "dead_after_s": 60.0,
-            "closed_after_s": 60.0,
-            "wait_for_members_s": 60.0,
-            "gather_s": 10.0,
-            "wire": {"role": "pserver", "name": "pserver", "deadline_ms": 60_000},
-        }
-        server = _core.Pserver(json.dumps(settings))
+        folder = self._folder / f"snapshots-{len(self._running)}"
+        server = start_pserver(folder, index, num_servers, coordinator)
         self._running.append(server)
         return server
 

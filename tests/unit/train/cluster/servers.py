@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tests.unit.pserver import start_pserver
 
 from clickmill import _core
 from clickmill.ps.coordinator import Coordinator
@@ -30,22 +31,7 @@ class Servers:
         self._num_servers = num_servers
         for index in range(num_servers):
             coordinator = self.running[0].address if index else None
-            settings = {
-                "address": "127.0.0.1:0",
-                "announced": None,
-                "is_insecure": False,
-                "index": index,
-                "coordinator": coordinator,
-                "snapshots": str(folder),
-                "memory_budget": None,
-                "servers": num_servers,
-                "dead_after_s": 60.0,
-                "closed_after_s": 60.0,
-                "wait_for_members_s": 60.0,
-                "gather_s": 10.0,
-                "wire": {"role": "pserver", "name": "pserver", "deadline_ms": 60_000},
-            }
-            self.running.append(_core.Pserver(json.dumps(settings)))
+            self.running.append(start_pserver(folder, index, num_servers, coordinator))
 
     @property
     def address(self) -> str:
