@@ -25,12 +25,14 @@ pub(crate) struct Ending {
 #[derive(Clone, Copy, Debug)]
 struct Absent {
     servers: u32,
+    /// Those who come say how many they are; there may have been another number before.
     trainers: u32,
+    num_trainers_told: u32,
 }
 
 impl Absent {
     fn is_nobody(self) -> bool {
-        self.servers == 0 && self.trainers == 0
+        self.servers == 0 && self.num_trainers_told >= self.trainers
     }
 }
 
@@ -42,9 +44,10 @@ impl Ending {
         }
     }
 
-    pub(crate) fn told_trainer(&mut self) {
+    pub(crate) fn told_trainer(&mut self, expected: u32) {
         if let Some(absent) = &mut self.absent {
-            absent.trainers = absent.trainers.saturating_sub(1);
+            absent.trainers = expected;
+            absent.num_trainers_told += 1;
         }
     }
 
@@ -126,6 +129,7 @@ impl Coordinator {
         let absent = Absent {
             servers: self.settings.servers.saturating_sub(1),
             trainers: self.run.as_ref().map_or(1, |run| run.job.trainers),
+            num_trainers_told: 0,
         };
         if let Phase::Ending(ending) = &mut self.phase {
             ending.absent = Some(absent);
@@ -262,5 +266,31 @@ mod tests {
         }
         assert_eq!(coordinator.summary(), told);
         assert_eq!((told.exit_code, told.words.as_str()), (1, "the disk is full"));
+    }
+
+    #[test]
+    fn an_old_run_waits_for_those_who_were_started_now() {
+        let mut coordinator = Coordinator::new(
+            Settings {
+                servers: 2,
+                ..Settings::default()
+            },
+            None,
+        );
+        coordinator.end_as_committed();
+        assert!(!coordinator.step_ending(), "nobody was told yet");
+        let Phase::Ending(ending) = &mut coordinator.phase else {
+            unreachable!("it was just ended")
+        };
+        ending.told_server();
+        ending.told_trainer(2);
+        assert!(!coordinator.step_ending(), "one of two trainers is missing");
+        let Phase::Ending(ending) = &mut coordinator.phase else {
+            unreachable!("it waits")
+        };
+        ending.told_trainer(2);
+        while !matches!(coordinator.phase, Phase::Stopped) {
+            assert!(coordinator.step_ending());
+        }
     }
 }

@@ -188,7 +188,7 @@ impl Coordinator {
         if let (Phase::Ending(ending), Some(run)) = (&mut self.phase, &self.run)
             && ending.is_old()
         {
-            ending.told_trainer();
+            ending.told_trainer(job.trainers);
             let differences = run.job.differences(job);
             if !differences.is_empty() {
                 return differing(differences);
