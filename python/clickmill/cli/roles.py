@@ -17,7 +17,7 @@ from clickmill.cli.options import ConfigSource, Json, Overrides
 from clickmill.cli.output import print_json, print_text
 from clickmill.cli.progress import training_observers
 from clickmill.cli.runs import print_summary
-from clickmill.errors import ConfigError, RunFailedError
+from clickmill.errors import ConfigError
 
 if TYPE_CHECKING:
     from clickmill.config import Config, RunnerConfig
@@ -223,8 +223,6 @@ def trainer(
         observers=training_observers(is_shown=not json),
         monitoring=monitoring,
     ).run()
-    if summary["exit_code"] != 0:
-        raise RunFailedError(summary["words"])
     if json:
         print_json(summary)
     else:

@@ -115,8 +115,8 @@ class ClusterTrainer:
             summary = self._take_part()
         finally:
             self._chronicle.close()
-        if summary["exit_code"] != 0:
-            raise RunFailedError(f"the run has ended: {summary['words']}")
+        if self._end.get("exit_code", 0) != 0:
+            raise RunFailedError(f"the run has ended: {self._end['words']}")
         return summary
 
     def _take_part(self) -> Message:
@@ -503,8 +503,6 @@ class ClusterTrainer:
             "seconds": last.get("seconds", 0.0),
             "train": self._decider.numbers(last, "train"),
             "validation": self._decider.numbers(last, "validation"),
-            "exit_code": summary.get("exit_code", 0),
-            "words": summary.get("words", ""),
         }
 
 
