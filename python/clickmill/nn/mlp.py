@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from clickmill.nn.dropout import Dropout
+from clickmill.nn.fused import can_fuse, linear_relu
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,3 +58,34 @@ class MLP(torch.nn.Sequential):
             width = num_out
         super().__init__(*layers)
         self.width = width
+
+    def forward(self, input: torch.Tensor) -> torch.Tensor:  # noqa: A002 - torch's name
+        """The layers one after the other, a linear layer with its relu at once where that can be."""
+        current, layers = input, list(self)
+        while layers:
+            layer = layers.pop(0)
+            if layers and isinstance(layer, torch.nn.Linear) and _is_fused(layer, layers[0], current):
+                del layers[0]
+                current = linear_relu(current, layer.weight, layer.bias)
+            else:
+                current = layer(current)
+        return current
+
+
+def _is_fused(layer: torch.nn.Linear, following: torch.nn.Module, current: torch.Tensor) -> bool:
+    """Whether a relu follows, and nobody wants to see what goes from one to the other."""
+    is_pair = type(layer) is torch.nn.Linear and layer.bias is not None and type(following) is torch.nn.ReLU
+    return (
+        is_pair
+        and can_fuse(current)
+        and not any(
+            hooks
+            for module in (layer, following)
+            for hooks in (
+                module._forward_hooks,
+                module._forward_pre_hooks,
+                module._backward_hooks,
+                module._backward_pre_hooks,
+            )
+        )
+    )
