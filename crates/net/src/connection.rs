@@ -243,15 +243,17 @@ impl Connection {
             }));
         }
         let mut arrived = 0;
+        let mut checksum = header.checksum();
         loop {
             let room = frame.receive(&header, arrived);
             if room.is_empty() {
                 break;
             }
-            arrived += self.read(room, deadline)?;
+            let count = self.read(room, deadline)?;
+            checksum.update(&room[..count]);
+            arrived += count;
         }
-        let checked = header.check(frame.payload());
-        checked.map_err(|source| self.wire(source))?;
+        checksum.check().map_err(|source| self.wire(source))?;
         self.is_within_frame = false;
         Ok(header)
     }

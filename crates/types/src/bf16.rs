@@ -30,6 +30,12 @@ pub fn from_bf16(bytes: &[u8], out: &mut [f32]) {
     widen_into(bytes, out, |_, number| number);
 }
 
+/// The numbers of `bytes`, each written once.
+pub fn widened(bytes: &[u8]) -> Vec<f32> {
+    let (halves, _) = bytes.as_chunks::<BYTES>();
+    halves.iter().map(|half| widen_one(*half)).collect()
+}
+
 /// Adds the numbers of `bytes` to `sums`.
 pub fn add_bf16(bytes: &[u8], sums: &mut [f32]) {
     widen_into(bytes, sums, |sum, number| sum + number);
@@ -114,6 +120,7 @@ mod tests {
             .collect();
         let mut back = vec![0.0; numbers.len()];
         from_bf16(&bytes, &mut back);
+        assert_eq!(bits(&widened(&bytes)), bits(&back));
         (halves, back)
     }
 

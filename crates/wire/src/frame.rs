@@ -101,23 +101,48 @@ impl Header {
     }
 
     pub fn check(&self, payload: &[u8]) -> Result<(), Error> {
-        let found = checksum(self.kind, self.request, payload);
-        if found == self.crc {
-            return Ok(());
-        }
-        Err(Error::Checksum {
+        let mut checksum = self.checksum();
+        checksum.update(payload);
+        checksum.check()
+    }
+
+    /// For a payload that is checked as it arrives.
+    pub fn checksum(&self) -> Checksum {
+        Checksum {
+            crc: begin_checksum(self.kind, self.request),
             expected: self.crc,
-            found,
-        })
+        }
     }
 }
 
-fn checksum(kind: Kind, request: u64, payload: &[u8]) -> u32 {
+/// Of a payload that arrives piece by piece: each is looked at while it is still in the processor's cache, and the
+/// peer sends the next.
+#[derive(Clone, Debug)]
+pub struct Checksum {
+    crc: crc32fast::Hasher,
+    expected: u32,
+}
+
+impl Checksum {
+    pub fn update(&mut self, piece: &[u8]) {
+        self.crc.update(piece);
+    }
+
+    /// After the last piece.
+    pub fn check(self) -> Result<(), Error> {
+        let (found, expected) = (self.crc.finalize(), self.expected);
+        if found == expected {
+            return Ok(());
+        }
+        Err(Error::Checksum { expected, found })
+    }
+}
+
+fn begin_checksum(kind: Kind, request: u64) -> crc32fast::Hasher {
     let mut crc = crc32fast::Hasher::new();
     crc.update(&[kind.byte()]);
     crc.update(&request.to_le_bytes());
-    crc.update(payload);
-    crc.finalize()
+    crc
 }
 
 /// A frame under construction, or one that has arrived: the header's bytes and the payload in one buffer.
@@ -145,7 +170,9 @@ impl Frame {
         let found = payload.len() as u64;
         let length = u32::try_from(found).ok().filter(|&length| length <= MAX_PAYLOAD);
         let length = length.ok_or(Error::Length { found, allowed })?;
-        let crc = checksum(kind, request, payload);
+        let mut crc = begin_checksum(kind, request);
+        crc.update(payload);
+        let crc = crc.finalize();
         header[0..4].copy_from_slice(&MAGIC.to_le_bytes());
         header[4..8].copy_from_slice(&[kind.byte(), 0, 0, 0]);
         header[8..12].copy_from_slice(&length.to_le_bytes());

@@ -1,16 +1,21 @@
 //! Packed numbers to floats and back.
 
-use clickmill_types::bf16::{from_bf16, to_bf16};
+use clickmill_types::bf16::{from_bf16, to_bf16, widened};
 
 use crate::Precision;
 
 /// Numbers that are rounded at once.
 const ROUNDED: usize = 256;
 
+/// Each number is written once: megabytes of zeros before them would cost as much again.
 pub fn unpack(bytes: &[u8], precision: Precision) -> Vec<f32> {
-    let mut out = vec![0.0; bytes.len() / precision.bytes()];
-    unpack_to(bytes, precision, &mut out);
-    out
+    match precision {
+        Precision::Bf16 => widened(bytes),
+        Precision::Fp32 => {
+            let (numbers, _) = bytes.as_chunks::<4>();
+            numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+        }
+    }
 }
 
 /// `out` has as many numbers as `bytes` holds.
