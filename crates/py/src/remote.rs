@@ -6,7 +6,7 @@
 )]
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -128,6 +128,7 @@ pub(crate) struct Ticket {
     /// Absent where plain signs are asked for.
     batch: Option<Arc<clickmill_samples::Batch>>,
     feeds: Vec<TicketFeed>,
+    was_announced: AtomicBool,
 }
 
 struct TicketFeed {
@@ -323,21 +324,27 @@ fn scored(
 
 /// The sum over the parts of a batch of all gradients, one behind the other.
 fn flatten(parts: &[Vec<&[f32]>]) -> Vec<f32> {
-    let Some((first, rest)) = parts.split_first() else {
-        return Vec::new();
-    };
-    let mut sum = first.concat();
-    for part in rest {
-        let mut out = sum.as_mut_slice();
-        for array in part {
-            let (own, left) = out.split_at_mut(array.len());
-            for (sum, value) in own.iter_mut().zip(*array) {
-                *sum += value;
+    match parts {
+        [] => Vec::new(),
+        [only] => only.concat(),
+        [first, second, rest @ ..] => {
+            let mut sum = Vec::with_capacity(first.iter().map(|array| array.len()).sum());
+            for (one, two) in first.iter().zip(second) {
+                sum.extend(one.iter().zip(*two).map(|(one, two)| one + two));
             }
-            out = left;
+            for part in rest {
+                let mut out = sum.as_mut_slice();
+                for array in part {
+                    let (own, left) = out.split_at_mut(array.len());
+                    for (sum, value) in own.iter_mut().zip(*array) {
+                        *sum += value;
+                    }
+                    out = left;
+                }
+            }
+            sum
         }
     }
-    sum
 }
 
 /// All servers of a cluster in one epoch.
@@ -415,6 +422,7 @@ impl Session {
             number: self.inner.next_ticket(),
             batch: Some(Arc::clone(&batch.inner)),
             feeds: located,
+            was_announced: AtomicBool::new(false),
         })
     }
 
@@ -432,7 +440,21 @@ impl Session {
                 signs,
                 partition: Arc::new(partition),
             }],
+            was_announced: AtomicBool::new(false),
         })
+    }
+
+    /// Tells all servers the keys of `tickets`, to be trained on: they find the rows while they are not needed yet.
+    ///
+    /// The next step with a push may ask for them; one announcement makes the one before void.
+    fn announce(&self, py: Python<'_>, tickets: Vec<PyRef<'_, Ticket>>) -> PyResult<()> {
+        let keys = tickets.iter().map(|ticket| ticket.keys(true, false)).collect();
+        py.detach(|| self.inner.announce(keys))
+            .map_err(|error| errors::remote(py, &error))?;
+        for ticket in &tickets {
+            ticket.was_announced.store(true, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// One frame to every server: pushes, and the keys of `tickets`, whose rows come back as lookups.
@@ -455,7 +477,11 @@ impl Session {
         let wants_dense = parameters.is_some();
         let keys = tickets
             .iter()
-            .map(|ticket| ticket.keys(train, wants_dense))
+            .map(|ticket| KeysRequest {
+                // Without a push there may have been a fence, at which servers forget.
+                was_announced: train && !pushes.is_empty() && ticket.was_announced.load(Ordering::Relaxed),
+                ..ticket.keys(train, wants_dense)
+            })
             .collect();
         let mut parameters = parameters.unwrap_or_default();
         let mut arrays = parameters
@@ -474,11 +500,7 @@ impl Session {
             )));
         }
         let answer = py
-            .detach(|| {
-                let answer = self.inner.step(pushes, keys)?;
-                spread(&answer.dense, &mut out);
-                Ok(answer)
-            })
+            .detach(|| self.inner.step_into(pushes, keys, &mut out))
             .map_err(|error| errors::remote(py, &error))?;
         let mut rows = answer.rows.into_iter();
         let mut lookups = Vec::with_capacity(tickets.len());
@@ -545,33 +567,12 @@ impl Ticket {
             wants_dense,
             is_training,
             wants_full_rows: false,
+            was_announced: false,
             feeds: self
                 .feeds
                 .iter()
                 .map(|feed| (feed.table, Arc::clone(&feed.signs), Arc::clone(&feed.partition)))
                 .collect(),
-        }
-    }
-}
-
-/// Slices of the dense part, one behind the other, to the parameters.
-fn spread(slices: &[Vec<f32>], parameters: &mut [&mut [f32]]) {
-    let mut numbers = slices.iter().flat_map(|slice| slice.iter().copied());
-    if let [slice] = slices {
-        let mut left = slice.as_slice();
-        for parameter in parameters {
-            let (own, rest) = left.split_at(parameter.len());
-            parameter.copy_from_slice(own);
-            left = rest;
-        }
-        return;
-    }
-    if slices.is_empty() {
-        return;
-    }
-    for parameter in parameters {
-        for (own, number) in parameter.iter_mut().zip(&mut numbers) {
-            *own = number;
         }
     }
 }

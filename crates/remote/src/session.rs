@@ -13,8 +13,8 @@ use crate::Error;
 use crate::link::Link;
 use crate::pool::Pool;
 use crate::spent::{Exchange, Spent};
-use crate::step::{Answer, FeedRows, KeysRequest, PushRequest, Shape, encode, scatter};
-use clickmill_wire::numbers::unpack;
+use crate::step::{Answer, FeedRows, KeysRequest, PushRequest, Shape, encode, encode_announcement, scatter};
+use clickmill_wire::numbers::{unpack, unpack_to};
 
 /// What does not change while a trainer lives.
 #[derive(Clone, Debug)]
@@ -134,6 +134,33 @@ impl Session {
 
     /// Sends pushes and keys to all servers and waits for their answers.
     pub fn step(&self, pushes: Vec<PushRequest>, keys: Vec<KeysRequest>) -> Result<Answer, Error> {
+        let mut dense = Vec::new();
+        let mut answer = self.step_with(pushes, keys, |_, numbers, precision| {
+            dense.push(unpack(numbers, precision));
+        })?;
+        answer.dense = dense;
+        Ok(answer)
+    }
+
+    /// As `step`, with the dense part written to `parameters`, which are as long as that.
+    pub fn step_into(
+        &self,
+        pushes: Vec<PushRequest>,
+        keys: Vec<KeysRequest>,
+        parameters: &mut [&mut [f32]],
+    ) -> Result<Answer, Error> {
+        self.step_with(pushes, keys, |first, numbers, precision| {
+            unpack_from(first, numbers, precision, parameters);
+        })
+    }
+
+    /// `take_dense` gets each server's slice, packed, and its first place.
+    fn step_with(
+        &self,
+        pushes: Vec<PushRequest>,
+        keys: Vec<KeysRequest>,
+        take_dense: impl FnMut(usize, &[u8], Precision),
+    ) -> Result<Answer, Error> {
         let has_push = !pushes.is_empty();
         let is_alone = self.links.len() == 1;
         let origin = Origin {
@@ -183,10 +210,42 @@ impl Session {
                 .on_all(|_, channel, failed| move || commit(&mut lock(&channel), &origin, &failed, limit))?;
         }
         let began = Instant::now();
-        let answer = self.read(&work.1);
+        let answer = self.read(&work.1, take_dense);
         spent.pull += began.elapsed();
         *lock(&self.spent) += if has_push { spent } else { spent.of_reading() };
         answer
+    }
+
+    /// Tells all servers the keys of a step to come, which then find their rows while its batch is not needed yet.
+    ///
+    /// The step itself must bring a push, and name the keys as announced.
+    pub fn announce(&self, keys: Vec<KeysRequest>) -> Result<(), Error> {
+        let origin = Origin {
+            epoch: self.place.epoch,
+            incarnation: self.place.incarnation,
+            sequence: 0,
+        };
+        let deadline = Deadline::after(self.settings.deadline);
+        let (keys, bounds) = (Arc::new(keys), Arc::new(self.bounds.clone()));
+        let (is_alone, precision) = (self.links.len() == 1, self.settings.precision);
+        self.on_all(|server, channel, _| {
+            let (keys, bounds) = (Arc::clone(&keys), Arc::clone(&bounds));
+            move || {
+                let mut channel = lock(&channel);
+                let Channel { link, frame, answer } = &mut *channel;
+                let shape = Shape {
+                    server,
+                    is_alone,
+                    precision,
+                    bounds: &bounds,
+                };
+                encode_announcement(frame, &shape, &origin, &keys);
+                let kind = link.ask(frame, Kind::Step, answer, deadline)?.kind;
+                check(kind, Kind::Held, &link.name)?;
+                Ok(Spent::default())
+            }
+        })?;
+        Ok(())
     }
 
     /// Does the same with all servers; when it fails with one, the others are not waited for any longer.
@@ -218,12 +277,15 @@ impl Session {
         Ok(spent.into_iter().max_by_key(Spent::total).unwrap_or_default())
     }
 
-    fn read(&self, keys: &[KeysRequest]) -> Result<Answer, Error> {
+    fn read(
+        &self,
+        keys: &[KeysRequest],
+        mut take_dense: impl FnMut(usize, &[u8], Precision),
+    ) -> Result<Answer, Error> {
         let num_feeds = keys.iter().map(|keys| keys.feeds.len()).sum();
         let mut rows: Vec<FeedRows> = std::iter::repeat_with(FeedRows::default)
             .take(num_feeds)
             .collect();
-        let mut dense = Vec::new();
         let (mut step, mut fence) = (0, 0);
         for (server, channel) in self.links.iter().enumerate() {
             let channel = lock(channel);
@@ -240,23 +302,23 @@ impl Session {
             scatter(&answer, server, name, keys, &mut rows)?;
             if let Some(numbers) = answer.dense {
                 let expected = self.bounds[server + 1] - self.bounds[server];
-                let numbers = unpack(numbers, answer.head.precision);
+                let precision = answer.head.precision;
+                let found = numbers.len() / precision.bytes();
                 let has_state = keys.iter().any(|keys| keys.wants_full_rows && keys.wants_dense);
-                if numbers.len() != expected && !(has_state && numbers.len().is_multiple_of(expected.max(1)))
-                {
+                if found != expected && !(has_state && found.is_multiple_of(expected.max(1))) {
                     return Err(Error::Answer {
                         server: name.clone(),
-                        reason: format!("{} dense numbers, not {expected}", numbers.len()),
+                        reason: format!("{found} dense numbers, not {expected}"),
                     });
                 }
-                dense.push(numbers);
+                take_dense(self.bounds[server], numbers, precision);
             }
         }
         Ok(Answer {
             step,
             fence,
             rows,
-            dense,
+            dense: Vec::new(),
         })
     }
 }
@@ -291,6 +353,21 @@ fn commit(channel: &mut Channel, origin: &Origin, failed: &Failed, limit: Durati
     }
 }
 
+/// Writes numbers to where they belong in `parameters`, which lie one behind the other; `first` is the place of the
+/// first.
+fn unpack_from(first: usize, mut numbers: &[u8], precision: Precision, parameters: &mut [&mut [f32]]) {
+    let mut skipped = first;
+    for parameter in parameters {
+        let begin = skipped.min(parameter.len());
+        skipped -= begin;
+        let own = &mut parameter[begin..];
+        let count = own.len().min(numbers.len() / precision.bytes());
+        let (these, rest) = numbers.split_at(count * precision.bytes());
+        unpack_to(these, precision, &mut own[..count]);
+        numbers = rest;
+    }
+}
+
 fn timing(answer: &Frame, server: &str) -> Result<Timing, Error> {
     let decoded = Timing::decode(answer.payload()).map_err(|source| Error::Wire {
         server: server.to_owned(),
@@ -311,4 +388,26 @@ fn check(found: Kind, expected: Kind, server: &str) -> Result<(), Error> {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_go_where_they_belong_whatever_the_bounds() {
+        let numbers: Vec<f32> = (0..9_u8).map(f32::from).collect();
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        for first in 0..=9 {
+            for second in first..=9 {
+                let (mut one, mut two, mut three) = ([-1.0; 4], [-1.0; 0], [-1.0; 5]);
+                let mut parameters = [one.as_mut_slice(), &mut two, &mut three];
+                for bounds in [(0, first), (first, second), (second, 9)] {
+                    let slice = &bytes[4 * bounds.0..4 * bounds.1];
+                    unpack_from(bounds.0, slice, Precision::Fp32, &mut parameters);
+                }
+                assert_eq!([one.as_slice(), &two, &three].concat(), numbers);
+            }
+        }
+    }
 }

@@ -8,7 +8,7 @@ use clickmill_wire::step::{self, KeysHead, Origin, PartHead, PushHead};
 use clickmill_wire::{Frame, Precision, Writer};
 
 use crate::{Error, Partition};
-use clickmill_wire::numbers::{pack_to, unpack_to};
+use clickmill_wire::numbers::{pack_to, unpack, unpack_to};
 
 /// Gradients of one batch.
 pub struct PushRequest {
@@ -52,11 +52,14 @@ pub struct FeedPush {
 }
 
 /// Rows to be read.
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag on the wire")]
 pub struct KeysRequest {
     pub ticket: u64,
     pub wants_dense: bool,
     pub is_training: bool,
     pub wants_full_rows: bool,
+    /// The servers have them already.
+    pub was_announced: bool,
     /// Table, signs and where they are.
     pub feeds: Vec<(u16, Arc<Vec<u64>>, Arc<Partition>)>,
 }
@@ -99,9 +102,6 @@ pub(crate) fn encode(
     pushes: &[PushRequest],
     keys: &[KeysRequest],
 ) {
-    let Shape {
-        server, precision, ..
-    } = *shape;
     let mut out = frame.begin();
     step::encode_head(&mut out, origin, shape.is_alone);
     step::encode_count(&mut out, pushes.len());
@@ -109,8 +109,32 @@ pub(crate) fn encode(
     for push in pushes {
         encode_push(&mut out, shape, push, &mut gathered);
     }
-    step::encode_count(&mut out, keys.len());
+    encode_keys(&mut out, shape, keys);
+}
+
+/// Writes the frame of one server that says what will be asked for.
+pub(crate) fn encode_announcement(
+    frame: &mut Frame,
+    shape: &Shape<'_>,
+    origin: &Origin,
+    keys: &[KeysRequest],
+) {
+    let mut out = frame.begin();
+    step::encode_announcement(&mut out, origin);
+    encode_keys(&mut out, shape, keys);
+}
+
+fn encode_keys(out: &mut Writer<'_>, shape: &Shape<'_>, keys: &[KeysRequest]) {
+    let Shape {
+        server, precision, ..
+    } = *shape;
+    step::encode_count(out, keys.len());
     for keys in keys {
+        let feeds = if keys.was_announced {
+            &[]
+        } else {
+            keys.feeds.as_slice()
+        };
         let head = KeysHead {
             ticket: keys.ticket,
             wants_dense: keys.wants_dense,
@@ -122,11 +146,12 @@ pub(crate) fn encode(
             } else {
                 precision
             },
-            num_feeds: keys.feeds.len(),
+            was_announced: keys.was_announced,
+            num_feeds: feeds.len(),
         };
-        step::encode_keys(&mut out, &head);
-        for (table, signs, partition) in &keys.feeds {
-            step::encode_feed(&mut out, *table, partition.share(server, signs));
+        step::encode_keys(out, &head);
+        for (table, signs, partition) in feeds {
+            step::encode_feed(out, *table, partition.share(server, signs));
         }
     }
 }
@@ -240,6 +265,12 @@ pub(crate) fn scatter(
                 partition.count(server)
             )));
         }
+        if partition.places(server).is_none() {
+            // All rows are of this server.
+            out.width = width;
+            out.values = unpack(feed.numbers, precision);
+            continue;
+        }
         if out.width == 0 {
             out.width = width;
             out.values.resize(partition.len() * width, 0.0);
@@ -251,15 +282,11 @@ pub(crate) fn scatter(
             )));
         }
         let out = &mut out.values;
-        match partition.places(server) {
-            None => unpack_to(feed.numbers, precision, out),
-            Some(places) => {
-                numbers.resize(places.len() * width, 0.0);
-                unpack_to(feed.numbers, precision, &mut numbers);
-                for (row, &place) in numbers.chunks_exact(width.max(1)).zip(places) {
-                    out[place as usize * width..][..width].copy_from_slice(row);
-                }
-            }
+        let places = partition.places(server).unwrap_or_default();
+        numbers.resize(places.len() * width, 0.0);
+        unpack_to(feed.numbers, precision, &mut numbers);
+        for (row, &place) in numbers.chunks_exact(width.max(1)).zip(places) {
+            out[place as usize * width..][..width].copy_from_slice(row);
         }
     }
     Ok(())

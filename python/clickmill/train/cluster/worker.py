@@ -1,7 +1,8 @@
 """Steps of a trainer of a cluster.
 
-    compute   each stream's batch, cut over the workers; the batches that follow are read beside it
-    step      one frame to every server: gradients of all streams, keys of the batches that follow
+    compute   each stream's batch, cut over the workers; beside it the batches that follow are read, and their
+              keys announced to the servers, which find or make the rows
+    step      one frame to every server: gradients of all streams; rows of the batches that follow come back
 
 A trainer has one stream, or one for each lane that it works for. What it pushed is applied before it reads:
 its own updates are never stale.
@@ -60,6 +61,8 @@ class LeaseLost(Exception):  # noqa: N818 - no failure: what was leased is dealt
 class Worker:
     """Trains streams in one epoch of a cluster."""
 
+    _announces = True
+
     def __init__(
         self,
         tools: Tools,
@@ -98,7 +101,7 @@ class Worker:
         empty = [stream for stream in streams if stream.current is None]
         streams = [stream for stream in streams if stream.current is not None]
         while not any(stream.is_ended for stream in (*streams, *empty)):
-            ahead = crew.ahead(lambda: [self._take(stream) for stream in streams])
+            ahead = crew.ahead(lambda: self._take_all(streams))
             updates = [self._compute(crew, stream, pass_number) for stream in streams]
             with self._tools.stopwatch.waiting():
                 following = ahead()
@@ -110,6 +113,15 @@ class Worker:
         taken = [(stream, first) for stream, first in firsts if first is not None]
         if taken:
             self._read([stream for stream, _ in taken], [first for _, first in taken])
+
+    def _take_all(self, streams: Sequence[Stream]) -> list[Taken | None]:
+        """The batches that follow, announced unless a fence comes first, at which servers would forget them."""
+        taken = [self._take(stream) for stream in streams]
+        tickets = [each[1] for each in taken if each is not None]
+        if tickets and self._announces and self._fence <= self._membership.fence:
+            with self._tools.stopwatch.measure("pull"):
+                self.session.announce(tickets)
+        return taken
 
     def _take(self, stream: Stream) -> Taken | None:
         with self._tools.stopwatch.measure("read"):

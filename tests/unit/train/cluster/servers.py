@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from tests.unit.pserver import start_pserver
 
 from clickmill import _core
 from clickmill.ps.coordinator import Coordinator
+from clickmill.train.cluster.stream import Stream
 from clickmill.train.cluster.trainer import ClusterTrainer
 
 if TYPE_CHECKING:
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clickmill.config import Config
+    from clickmill.data.source import BatchSource
 
     Message = dict[str, Any]
     Floats = NDArray[np.float32]
+    Signs = NDArray[np.uint64]
 
 
 class Servers:
@@ -70,6 +73,41 @@ def open_session(welcome: Message, num_dense: int = 0, **changes: Any) -> _core.
         "num_dense": num_dense,
     }
     return _core.Session(json.dumps(wire(**changes)), json.dumps(place))
+
+
+class ByHand:
+    """A trainer of one unit, one table and seven dense parameters whose every step is made by hand."""
+
+    RATE = 0.5
+
+    def __init__(self, servers: Servers, job: Message) -> None:
+        self._welcome = servers.join(job)
+        self.session = self.open_session()
+        coordinator = Coordinator(wire(), servers.address)
+        who = {"incarnation": self._welcome["incarnation"], "epoch": self._welcome["place"]["epoch"]}
+        grant = coordinator.ask("lease", **who, holding=[])
+        # Nothing is read: batches are made up.
+        self._stream = Stream.of_grant(grant, source=cast("BatchSource", None))
+
+    def open_session(self) -> _core.Session:
+        return open_session(self._welcome, 7)
+
+    def push(self, ticket: _core.Ticket, lookup: _core.Lookup, gradient: float) -> _core.Push:
+        """The same gradient for all rows and parameters."""
+        lookup.add_gradients(np.full(lookup.values().shape, gradient, np.float32))
+        dense = [[np.full(7, gradient, np.float32)]]
+        entry = self._stream.account("here", samples=1, batches=1, is_last=False)
+        none = np.zeros(0, np.float32)
+        return _core.Push(ticket, [lookup], [self.RATE], 1.0, dense, self.RATE, 1, entry, [], none)
+
+    def begin(self, signs: Signs) -> tuple[_core.Ticket, _core.Lookup]:
+        """Read rows to be trained on."""
+        ticket = self.session.locate_signs(0, signs)
+        return ticket, self.session.step([], [ticket])[2][0][0]
+
+    def rows(self, signs: Signs) -> Floats:
+        """As the servers hold them."""
+        return self.session.step([], [self.session.locate_signs(0, signs)], False)[2][0][0].values()
 
 
 class Watched(ClusterTrainer):

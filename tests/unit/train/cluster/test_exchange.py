@@ -58,6 +58,15 @@ def job(trainers: int) -> dict[str, Any]:
     }
 
 
+def plain_job() -> dict[str, Any]:
+    """One trainer that pushes gradients, and rules that can be followed in the head."""
+    plain = job(1)
+    plain["strategy"] = "async"
+    plain["tables"][0]["config"] = {**TABLE, "optimizer": {"kind": "sgd"}}
+    plain["dense"]["rule"] = {"kind": "sgd"}
+    return plain
+
+
 class Trainer:
     """Rows and dense parameters of one member, trained by hand."""
 

@@ -7,17 +7,15 @@ import threading
 
 import numpy as np
 import pytest
-from tests.unit.train.cluster.servers import open_session, wire
-from tests.unit.train.cluster.test_exchange import job
+from tests.unit.train.cluster.servers import ByHand
+from tests.unit.train.cluster.test_exchange import plain_job
 
 from clickmill import _core
 from clickmill.errors import WireError
-from clickmill.ps.coordinator import Coordinator
 from clickmill.train.cluster.sender import Sender, merge_entries
-from clickmill.train.cluster.stream import Stream
 
 SIGNS = np.arange(1, 6, dtype=np.uint64)
-RATE = 0.5
+RATE = ByHand.RATE
 WAIT_S = 60.0
 
 
@@ -42,25 +40,15 @@ class Bench:
     """Gradients by hand for one table, and its rows as the servers hold them."""
 
     def __init__(self, servers, job):
-        welcome = servers.join(job)
-        self.reading = open_session(welcome, 7)
-        self.gate = Gate(open_session(welcome, 7))
-        coordinator = Coordinator(wire(), servers.address)
-        who = {"incarnation": welcome["incarnation"], "epoch": welcome["place"]["epoch"]}
-        grant = coordinator.ask("lease", **who, holding=[])
-        self._stream = Stream.of_grant(grant, source=None)
+        self._trainer = ByHand(servers, job)
+        self.gate = Gate(self._trainer.open_session())
+        self.reading = self._trainer.session
 
     def push(self, gradient: float, signs=SIGNS) -> _core.Push:
-        ticket = self.reading.locate_signs(0, signs)
-        (lookup,) = self.reading.step([], [ticket])[2][0]
-        lookup.add_gradients(np.full((len(signs), 3), gradient, np.float32))
-        dense = [[np.full(7, gradient, np.float32)]]
-        entry = self._stream.account("here", samples=1, batches=1, is_last=False)
-        none = np.zeros(0, np.float32)
-        return _core.Push(ticket, [lookup], [RATE], 1.0, dense, RATE, 1, entry, [], none)
+        return self._trainer.push(*self._trainer.begin(signs), gradient)
 
     def rows(self):
-        return self.reading.step([], [self.reading.locate_signs(0, SIGNS)], False)[2][0][0].values()
+        return self._trainer.rows(SIGNS)
 
     def dense(self):
         out = np.zeros(7, np.float32)
@@ -70,11 +58,7 @@ class Bench:
 
 @pytest.fixture
 def bench(start_servers):
-    plain = job(1)
-    plain["strategy"] = "async"
-    plain["tables"][0]["config"] = {**plain["tables"][0]["config"], "optimizer": {"kind": "sgd"}}
-    plain["dense"]["rule"] = {"kind": "sgd"}
-    return Bench(start_servers(2), plain)
+    return Bench(start_servers(2), plain_job())
 
 
 @pytest.fixture
