@@ -1,4 +1,4 @@
-"""A linear layer and its relu as one operation.
+"""Linear layers, each with its relu, as one operation.
 
 In fp32 on a CPU torch multiplies with MKL, adds the bias and applies the relu one after the other. oneDNN,
 which torch brings too, does all three at once, and its kernels are some percent faster on AMD's processors.
@@ -14,6 +14,8 @@ import torch
 from torch.autograd.function import once_differentiable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
 
@@ -39,32 +41,44 @@ def can_fuse(input_BI: Tensor) -> bool:
     )
 
 
-def linear_relu(input_BI: Tensor, weight_OI: Tensor, bias_O: Tensor) -> Tensor:
-    """relu(input @ weight.T + bias), of what `can_fuse` allows."""
-    output_BO: Tensor = _LinearRelu.apply(input_BI, weight_OI, bias_O)
+def linear_relus(input_BI: Tensor, layers: Sequence[torch.nn.Linear]) -> Tensor:
+    """Each layer and a relu after it, of what `can_fuse` allows; all have a bias."""
+    weights = [weight for layer in layers for weight in (layer.weight, layer.bias)]
+    output_BO: Tensor = _LinearRelus.apply(input_BI, *weights)
     return output_BO
 
 
 def _multiply(input_BI: Tensor, weight_OI: Tensor, bias_O: Tensor | None, activation: str) -> Tensor:
-    output_BO: Tensor = torch.ops.mkldnn._linear_pointwise(input_BI, weight_OI, bias_O, activation, [], "")
+    output_BO: Tensor = torch.ops.mkldnn._linear_pointwise.default(
+        input_BI, weight_OI, bias_O, activation, [], ""
+    )
     return output_BO
 
 
-class _LinearRelu(torch.autograd.Function):
+class _LinearRelus(torch.autograd.Function):
+    """One node for all layers: each costs tens of microseconds of Python, which other workers wait for."""
+
     @staticmethod
-    def forward(ctx: Any, input_BI: Tensor, weight_OI: Tensor, bias_O: Tensor) -> Tensor:
-        output_BO = _multiply(input_BI, weight_OI, bias_O, "relu")
-        ctx.save_for_backward(input_BI, weight_OI, output_BO)
-        return output_BO
+    def forward(ctx: Any, input_BI: Tensor, *weights: Tensor) -> Tensor:
+        outputs = [input_BI]
+        for weight_OI, bias_O in zip(weights[::2], weights[1::2], strict=True):
+            outputs.append(_multiply(outputs[-1], weight_OI, bias_O, "relu"))
+        ctx.save_for_backward(*outputs, *weights[::2])
+        return outputs[-1]
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient_BO: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        input_BI, weight_OI, output_BO = ctx.saved_tensors
-        wants_input, wants_weight, wants_bias = ctx.needs_input_grad
-        gradient_BO = torch.ops.aten.threshold_backward(gradient_BO, output_BO, 0)
-        return (
-            _multiply(gradient_BO, weight_OI.t(), None, "none") if wants_input else None,
-            _multiply(gradient_BO.t(), input_BI.t(), None, "none") if wants_weight else None,
-            gradient_BO.sum(0) if wants_bias else None,
-        )
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        num_layers = len(ctx.saved_tensors) // 2
+        outputs, weights = ctx.saved_tensors[: num_layers + 1], ctx.saved_tensors[num_layers + 1 :]
+        found: list[Tensor | None] = []
+        for index in reversed(range(num_layers)):
+            input_BI, output_BO = outputs[index], outputs[index + 1]
+            gradient = torch.ops.aten.threshold_backward.default(gradient, output_BO, 0)
+            wants_weight, wants_bias = ctx.needs_input_grad[1 + 2 * index : 3 + 2 * index]
+            found.append(gradient.sum(0) if wants_bias else None)
+            found.append(torch.mm(gradient.t(), input_BI) if wants_weight else None)
+            if not any(ctx.needs_input_grad[: 1 + 2 * index]):
+                return (*[None] * (1 + 2 * index), *reversed(found))
+            gradient = _multiply(gradient, weights[index].t(), None, "none")
+        return (gradient if ctx.needs_input_grad[0] else None, *reversed(found))

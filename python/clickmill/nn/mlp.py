@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 
 from clickmill.nn.dropout import Dropout
-from clickmill.nn.fused import can_fuse, linear_relu
+from clickmill.nn.fused import can_fuse, linear_relus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,32 +60,35 @@ class MLP(torch.nn.Sequential):
         self.width = width
 
     def forward(self, input: torch.Tensor) -> torch.Tensor:  # noqa: A002 - torch's name
-        """The layers one after the other, a linear layer with its relu at once where that can be."""
+        """The layers one after the other, linear layers with their relus at once where that can be."""
         current, layers = input, list(self)
         while layers:
-            layer = layers.pop(0)
-            if layers and isinstance(layer, torch.nn.Linear) and _is_fused(layer, layers[0], current):
-                del layers[0]
-                current = linear_relu(current, layer.weight, layer.bias)
+            fused = _leading_pairs(layers) if can_fuse(current) else []
+            if fused:
+                current = linear_relus(current, fused)
+                del layers[: 2 * len(fused)]
             else:
-                current = layer(current)
+                current = layers.pop(0)(current)
         return current
 
 
-def _is_fused(layer: torch.nn.Linear, following: torch.nn.Module, current: torch.Tensor) -> bool:
-    """Whether a relu follows, and nobody wants to see what goes from one to the other."""
-    is_pair = type(layer) is torch.nn.Linear and layer.bias is not None and type(following) is torch.nn.ReLU
-    return (
-        is_pair
-        and can_fuse(current)
-        and not any(
-            hooks
-            for module in (layer, following)
-            for hooks in (
-                module._forward_hooks,
-                module._forward_pre_hooks,
-                module._backward_hooks,
-                module._backward_pre_hooks,
-            )
-        )
+def _leading_pairs(layers: Sequence[torch.nn.Module]) -> list[torch.nn.Linear]:
+    """The linear layers that `layers` begin with, as far as each has its relu."""
+    found: list[torch.nn.Linear] = []
+    for layer, following in zip(layers[::2], layers[1::2], strict=False):
+        if type(layer) is not torch.nn.Linear or layer.bias is None or type(following) is not torch.nn.ReLU:
+            break
+        if _is_watched(layer) or _is_watched(following):
+            break
+        found.append(layer)
+    return found
+
+
+def _is_watched(module: torch.nn.Module) -> bool:
+    """Whether somebody wants to see what goes into it, or comes out."""
+    return bool(
+        module._forward_hooks
+        or module._forward_pre_hooks
+        or module._backward_hooks
+        or module._backward_pre_hooks
     )
