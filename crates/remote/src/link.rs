@@ -15,6 +15,9 @@ const MAX_PAUSE: Duration = Duration::from_millis(500);
 /// Opening a connection cannot be given up half-way.
 const OPENING: Duration = Duration::from_secs(10);
 
+/// The number of the request that was sent, or why it was not.
+pub(crate) type Sent = Result<u64, clickmill_net::Error>;
+
 pub(crate) struct Link {
     pub address: String,
     pub name: String,
@@ -58,10 +61,32 @@ impl Link {
         answer: &mut Frame,
         deadline: Deadline,
     ) -> Result<Header, Error> {
+        let sent = self.send(frame, kind, deadline);
+        self.receive(sent, frame, kind, answer, deadline)
+    }
+
+    /// The first half of `ask`, so that frames to several servers are under way at once.
+    pub(crate) fn send(&mut self, frame: &mut Frame, kind: Kind, deadline: Deadline) -> Sent {
+        let request = self.next_request;
+        self.next_request += 1;
+        let connection = self.connection(deadline)?;
+        connection.send(frame, kind, request, deadline)?;
+        Ok(request)
+    }
+
+    /// The second half, with the same frame.
+    pub(crate) fn receive(
+        &mut self,
+        mut sent: Sent,
+        frame: &mut Frame,
+        kind: Kind,
+        answer: &mut Frame,
+        deadline: Deadline,
+    ) -> Result<Header, Error> {
         let mut pause = Duration::from_millis(10);
         let mut left = self.retries;
         loop {
-            match self.try_ask(frame, kind, answer, deadline) {
+            match sent.and_then(|request| self.try_receive(request, answer, deadline)) {
                 Err(error)
                     if error.is_retryable()
                         && left > 0
@@ -80,31 +105,20 @@ impl Link {
                 }
                 Ok(header) => return Ok(header),
             }
+            sent = self.send(frame, kind, deadline);
         }
     }
 
-    fn try_ask(
+    fn try_receive(
         &mut self,
-        frame: &mut Frame,
-        kind: Kind,
+        request: u64,
         answer: &mut Frame,
         deadline: Deadline,
     ) -> Result<Header, clickmill_net::Error> {
-        let connection = match &mut self.connection {
-            Some(connection) => connection,
-            empty => {
-                let traffic = Arc::clone(&self.traffic);
-                let within = Deadline::after(deadline.left().unwrap_or_default().min(OPENING));
-                let mut opened =
-                    Connection::open(&self.address, &self.hello, &self.security, within, traffic)?;
-                opened.stop_with(Arc::clone(&self.stop));
-                opened.rename(format!("{} ({})", self.name, self.address));
-                empty.insert(opened)
-            }
+        let closed = || clickmill_net::Error::Closed {
+            peer: self.name.clone(),
         };
-        let request = self.next_request;
-        self.next_request += 1;
-        connection.send(frame, kind, request, deadline)?;
+        let connection = self.connection.as_mut().ok_or_else(closed)?;
         loop {
             let header = connection.receive(answer, deadline)?;
             if header.kind == Kind::Refused {
@@ -112,6 +126,22 @@ impl Link {
             }
             if header.request == request {
                 return Ok(header);
+            }
+        }
+    }
+
+    /// The connection, made where there is none.
+    fn connection(&mut self, deadline: Deadline) -> Result<&mut Connection, clickmill_net::Error> {
+        match &mut self.connection {
+            Some(connection) => Ok(connection),
+            empty => {
+                let traffic = Arc::clone(&self.traffic);
+                let within = Deadline::after(deadline.left().unwrap_or_default().min(OPENING));
+                let mut opened =
+                    Connection::open(&self.address, &self.hello, &self.security, within, traffic)?;
+                opened.stop_with(Arc::clone(&self.stop));
+                opened.rename(format!("{} ({})", self.name, self.address));
+                Ok(empty.insert(opened))
             }
         }
     }

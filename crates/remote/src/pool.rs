@@ -30,6 +30,11 @@ impl Pool {
         }
     }
 
+    /// With the caller's.
+    pub(crate) fn num_threads(&self) -> usize {
+        self.threads.len() + 1
+    }
+
     /// Runs all of `works`, the first on the caller's thread, and gives their results in order.
     pub(crate) fn run<T: Send + 'static, W: FnOnce() -> T + Send + 'static>(&self, works: Vec<W>) -> Vec<T> {
         if self.threads.is_empty() {

@@ -89,8 +89,7 @@ impl Session {
                 }))
             })
             .collect();
-        // The caller's thread is one of them. Servers are asked in the same order by all trainers, so that
-        // those who wait for each other in a round never wait in a circle, however few threads they have.
+        // The caller's thread is one of them.
         let pool = Pool::new(settings.num_threads.min(links.len()).saturating_sub(1));
         Self {
             bounds: clickmill_wire::dense_bounds(place.num_dense, place.servers.len()),
@@ -173,41 +172,36 @@ impl Session {
             },
         };
         let limit = self.settings.deadline;
-        let deadline = Deadline::after(limit);
         let work = Arc::new((pushes, keys));
-        let precision = self.settings.precision;
-        let bounds = Arc::new(self.bounds.clone());
-        let mut spent = self.on_all(|server, channel, failed| {
-            let (work, bounds) = (Arc::clone(&work), Arc::clone(&bounds));
-            move || {
-                let exchange = Exchange::begin();
-                let mut channel = lock(&channel);
-                let Channel { link, frame, answer } = &mut *channel;
-                let (pushes, keys) = &*work;
+        let (precision, bounds) = (self.settings.precision, self.bounds.clone());
+        let (own, is_held_first) = (Arc::clone(&work), has_push && !is_alone);
+        let mut spent = self.on_all(
+            Kind::Step,
+            move |server, frame| {
                 let shape = Shape {
                     server,
                     is_alone,
                     precision,
                     bounds: &bounds,
                 };
-                encode(frame, &shape, &origin, pushes, keys);
-                let kind = link.ask(frame, Kind::Step, answer, deadline)?.kind;
-                let expected = if has_push && !is_alone {
-                    Kind::Held
-                } else {
-                    Kind::Rows
-                };
-                if kind == Kind::Waiting && is_alone {
-                    let waited = exchange.waited();
-                    return Ok(waited + commit(&mut channel, &origin, &failed, limit)?);
+                encode(frame, &shape, &origin, &own.0, &own.1);
+            },
+            move |channel, kind, exchange, failed| {
+                if is_held_first {
+                    check(kind, Kind::Held, &channel.link.name)?;
+                    return Ok(exchange.end(timing(&channel.answer, &channel.link.name)?));
                 }
-                check(kind, expected, &link.name)?;
-                Ok(exchange.end(timing(answer, &link.name)?))
-            }
-        })?;
-        if has_push && !is_alone {
-            spent += self
-                .on_all(|_, channel, failed| move || commit(&mut lock(&channel), &origin, &failed, limit))?;
+                applied(channel, kind, exchange, &origin, failed, limit)
+            },
+        )?;
+        if is_held_first {
+            spent += self.on_all(
+                Kind::Commit,
+                move |_, frame| origin.encode(&mut frame.begin()),
+                move |channel, kind, exchange, failed| {
+                    applied(channel, kind, exchange, &origin, failed, limit)
+                },
+            )?;
         }
         let began = Instant::now();
         let answer = self.read(&work.1, take_dense);
@@ -225,14 +219,11 @@ impl Session {
             incarnation: self.place.incarnation,
             sequence: 0,
         };
-        let deadline = Deadline::after(self.settings.deadline);
-        let (keys, bounds) = (Arc::new(keys), Arc::new(self.bounds.clone()));
+        let bounds = self.bounds.clone();
         let (is_alone, precision) = (self.links.len() == 1, self.settings.precision);
-        self.on_all(|server, channel, _| {
-            let (keys, bounds) = (Arc::clone(&keys), Arc::clone(&bounds));
-            move || {
-                let mut channel = lock(&channel);
-                let Channel { link, frame, answer } = &mut *channel;
+        self.on_all(
+            Kind::Step,
+            move |server, frame| {
                 let shape = Shape {
                     server,
                     is_alone,
@@ -240,37 +231,56 @@ impl Session {
                     bounds: &bounds,
                 };
                 encode_announcement(frame, &shape, &origin, &keys);
-                let kind = link.ask(frame, Kind::Step, answer, deadline)?.kind;
-                check(kind, Kind::Held, &link.name)?;
+            },
+            |channel, kind, _, _| {
+                check(kind, Kind::Held, &channel.link.name)?;
                 Ok(Spent::default())
-            }
-        })?;
+            },
+        )?;
         Ok(())
     }
 
-    /// Does the same with all servers; when it fails with one, the others are not waited for any longer.
+    /// Asks all servers: `write` makes the frame of each, `end` looks at its answer.
     ///
-    /// Gives what was spent on the server that took longest: the others had answered by then.
-    fn on_all<W>(&self, work: impl Fn(usize, Arc<Mutex<Channel>>, Failed) -> W) -> Result<Spent, Error>
+    /// A thread sends to all of its servers before it waits for the first answer. When something fails with one, the
+    /// others are not waited for any longer. Gives what was spent on the server that took longest: the others had
+    /// answered by then.
+    fn on_all<W, E>(&self, kind: Kind, write: W, end: E) -> Result<Spent, Error>
     where
-        W: FnOnce() -> Result<Spent, Error> + Send + 'static,
+        W: Fn(usize, &mut Frame) + Send + Sync + 'static,
+        E: Fn(&mut Channel, Kind, &Exchange, &Failed) -> Result<Spent, Error> + Send + Sync + 'static,
     {
         let failed = Failed::default();
-        let works = self
-            .links
-            .iter()
-            .enumerate()
-            .map(|(server, channel)| {
-                let failed = Arc::clone(&failed);
-                let work = work(server, Arc::clone(channel), Arc::clone(&failed));
-                move || {
-                    let outcome = work();
+        let deadline = Deadline::after(self.settings.deadline);
+        let talk = Arc::new((write, end));
+        let num_threads = self.pool.num_threads();
+        let works = (0..num_threads).map(|thread| {
+            let links = self.links.iter().enumerate().skip(thread).step_by(num_threads);
+            let links: Vec<_> = links.map(|(server, link)| (server, Arc::clone(link))).collect();
+            let (talk, failed) = (Arc::clone(&talk), Arc::clone(&failed));
+            move || {
+                let (write, end) = &*talk;
+                let mut under_way = Vec::with_capacity(links.len());
+                for (server, channel) in &links {
+                    let exchange = Exchange::begin();
+                    let mut channel = lock(channel);
+                    let Channel { link, frame, .. } = &mut *channel;
+                    write(*server, frame);
+                    let sent = link.send(frame, kind, deadline);
+                    under_way.push((channel, exchange, sent));
+                }
+                let outcomes = under_way.into_iter().map(|(mut channel, exchange, sent)| {
+                    let Channel { link, frame, answer } = &mut *channel;
+                    let answered = link.receive(sent, frame, kind, answer, deadline);
+                    let outcome =
+                        answered.and_then(|header| end(&mut channel, header.kind, &exchange, &failed));
                     failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
                     outcome
-                }
-            })
-            .collect();
-        let mut outcomes = self.pool.run(works);
+                });
+                outcomes.collect::<Vec<_>>()
+            }
+        });
+        let mut outcomes: Vec<_> = self.pool.run(works.collect()).into_iter().flatten().collect();
         // Who was not waited for any longer is not why it failed.
         outcomes.sort_by_key(|outcome| matches!(outcome, Err(Error::Waiting { .. })));
         let spent: Vec<Spent> = outcomes.into_iter().collect::<Result<_, _>>()?;
@@ -321,6 +331,22 @@ impl Session {
             dense: Vec::new(),
         })
     }
+}
+
+/// What was spent on a push that a server has applied, or waits to apply.
+fn applied(
+    channel: &mut Channel,
+    kind: Kind,
+    exchange: &Exchange,
+    origin: &Origin,
+    failed: &Failed,
+    limit: Duration,
+) -> Result<Spent, Error> {
+    if kind == Kind::Waiting {
+        return Ok(exchange.waited() + commit(channel, origin, failed, limit)?);
+    }
+    check(kind, Kind::Rows, &channel.link.name)?;
+    Ok(exchange.end(timing(&channel.answer, &channel.link.name)?))
 }
 
 /// Says that all servers hold the push, and waits until it is applied.

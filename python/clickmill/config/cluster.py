@@ -32,8 +32,8 @@ class Communicator(Section):
     """Pushes between two reads of the dense parameters (`async`); 1 reads them in every step."""
     is_sgd_optimizer: bool = True
     """Merged gradients are added up; with `false` they are averaged."""
-    thread_pool_size: PositiveCount = 10
-    """Threads of a trainer that talk to servers at the same time."""
+    thread_pool_size: PositiveCount = 1
+    """Threads of a trainer that talk to servers, each to its part of them: to all before it waits for one."""
     fake_rpc: bool = False
     """Send nothing: every trainer works on rows and parameters of its own, to measure all but the wire."""
     rpc_retry_times: Count = 3
