@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from clickmill.cli.exits import USAGE
+from tests.checkpoints import fingerprint
 from tests.cluster.fleet import fleet as start_fleet
 from tests.cluster.fleet import run_fleet
 from tests.cluster.process import run
@@ -64,14 +66,64 @@ def test_a_run_that_is_over_says_so_to_all_who_are_started_again(cluster_place):
     assert again.committed["run"] == before["run"]
 
 
-def test_a_run_that_is_over_refuses_another_job_by_name(cluster_place):
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("runner.0.epochs=1", "`runner.epochs`: `1`, not `2`"),
+        ("runner.0.seed=7", "`agreement.settings.runner.seed`: `7`, not"),
+    ],
+)
+def test_a_run_that_is_over_refuses_another_job_by_name(cluster_place, option, words):
     run_fleet(cluster_place, 2, 1, "runner.0.worker_num=1")
-    with start_fleet(cluster_place, 2, 1, "runner.0.worker_num=1", "runner.0.epochs=3") as own:
+    with start_fleet(cluster_place, 2, 1, "runner.0.worker_num=1", option) as own:
         (trainer,) = own.members
-        assert trainer.wait() != 0
-        assert "`agreement.settings.runner.epochs`: `3`, not `2`" in trainer.words
+        assert trainer.wait() == USAGE
+        assert words in trainer.words
         for server in own.servers:
             assert server.wait() == 0, own.words
+
+
+@pytest.mark.parametrize("strategy", ["async", "sync", "geo"])
+def test_a_run_that_is_over_goes_on_when_it_is_given_more_passes(cluster_place, strategy, request):
+    options = (f"runner.0.distribute_strategy={strategy}",)
+    first, once = run_fleet(cluster_place, 2, 2, *options, "runner.0.epochs=1")
+    first.assert_exact(once, passes=1)
+    own, summary = run_fleet(cluster_place, 2, 2, *options, "runner.0.epochs=2")
+    own.assert_exact(summary)
+    if strategy == "sync":
+        undisturbed = request.getfixturevalue("undisturbed_sync")
+        assert fingerprint(cluster_place / summary["checkpoint"]) == undisturbed
+
+
+def test_added_passes_are_cut_and_dealt_as_the_first_ones_were(cluster_place, undisturbed_sync):
+    run_fleet(cluster_place, 2, 2, "runner.0.epochs=1")
+    options = ("runner.0.worker_num=3", "runner.0.cluster.lease_bytes=70000")
+    own, summary = run_fleet(cluster_place, 1, 3, *options)
+    own.assert_exact(summary)
+    assert fingerprint(cluster_place / summary["checkpoint"]) == undisturbed_sync
+
+
+def test_a_run_that_was_killed_takes_another_number_of_passes(cluster_place, undisturbed_sync):
+    with start_fleet(cluster_place, 2, 2, "runner.0.epochs=5") as own:
+        assert own.wait_until(lambda status: status["snapshot"]["committed"] is not None)
+        own.kill(*own.servers, *own.members)
+        begun = own.committed["run"]["ledger"]["pass"]
+        own.servers.clear()
+        own.options = (f"runner.0.epochs={begun + 2}",)
+        own.start()
+        summary = own.finish()
+        own.assert_exact(summary, passes=begun + 2)
+    if begun == 0:
+        assert fingerprint(cluster_place / summary["checkpoint"]) == undisturbed_sync
+
+
+def test_a_run_under_way_refuses_who_brings_another_number_of_passes(cluster_place):
+    with start_fleet(cluster_place, 1, 1, "runner.0.worker_num=1", "runner.0.epochs=30") as own:
+        assert own.wait_for_samples(500)
+        own.options = ("runner.0.worker_num=1", "runner.0.epochs=31")
+        late = own.start_trainer()
+        assert late.wait() == USAGE
+        assert "`runner.epochs`: `31`, not `30`" in late.words
 
 
 def test_snapshots_may_lie_where_only_the_servers_were_told(cluster_place):

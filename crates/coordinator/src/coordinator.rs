@@ -72,6 +72,8 @@ pub struct Coordinator {
     pub(crate) waiting: Vec<Waiting>,
     /// Since when there has been no trainer while the cluster could train.
     pub(crate) alone_since: Option<Duration>,
+    /// A trainer has brought the job of this life: no other number of passes is taken from now on.
+    pub(crate) has_agreed: bool,
     /// Lanes were dealt before, in this life.
     pub(crate) has_gathered: bool,
     /// Since when there has been a lease in the stage under way.
@@ -114,6 +116,7 @@ impl Coordinator {
             scaling_failure: None,
             waiting: Vec::new(),
             alone_since: None,
+            has_agreed: false,
             has_gathered: false,
             leased_since: None,
             waits_told: Duration::ZERO,

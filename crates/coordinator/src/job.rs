@@ -28,6 +28,9 @@ pub struct Unit {
     pub name: String,
     /// What the reader of a trainer needs to open it; opaque here.
     pub input: Value,
+    /// What it was cut from, by any name: passes that are added to a run read the pieces that are there.
+    #[serde(default)]
+    pub source: String,
 }
 
 /// One run over data: places in [`Job::units`], in the order in which they are leased or dealt to lanes.
@@ -104,6 +107,46 @@ impl Job {
             }
         }
         Ok(())
+    }
+
+    /// Takes all passes after the first `num_kept` from `other`: its order of the data, in the pieces that are here.
+    pub(crate) fn replan(&mut self, other: &Self, num_kept: usize) {
+        let first = |list: fn(&Pass) -> &Vec<u32>| -> Vec<u32> {
+            let lists = self.passes.iter().map(list);
+            lists
+                .into_iter()
+                .find(|units| !units.is_empty())
+                .cloned()
+                .unwrap_or_default()
+        };
+        let (train, validation) = (first(|pass| &pass.train), first(|pass| &pass.validation));
+        self.passes.truncate(num_kept);
+        for pass in other.passes.iter().skip(num_kept) {
+            let train = self.adopt(other, &pass.train, &train);
+            let validation = self.adopt(other, &pass.validation, &validation);
+            self.passes.push(Pass { train, validation });
+        }
+    }
+
+    /// `units` of `other` as pieces of this job: those of `known` that are of the same source, or new ones.
+    fn adopt(&mut self, other: &Self, units: &[u32], known: &[u32]) -> Vec<u32> {
+        let mut adopted = Vec::new();
+        let mut sources = Vec::new();
+        for unit in units.iter().map(|unit| &other.units[*unit as usize]) {
+            let is_here = |place: &&u32| self.units[**place as usize].source == unit.source;
+            let here: Vec<u32> = known.iter().filter(is_here).copied().collect();
+            if here.is_empty() {
+                let place = self.units.iter().position(|own| own == unit);
+                adopted.push(place.unwrap_or(self.units.len()) as u32);
+                if place.is_none() {
+                    self.units.push(unit.clone());
+                }
+            } else if !sources.contains(&&unit.source) {
+                sources.push(&unit.source);
+                adopted.extend(here);
+            }
+        }
+        adopted
     }
 
     /// Keys in which `other` differs, with both values, in the order of the keys; empty when the jobs are equal.
@@ -186,6 +229,7 @@ pub(crate) mod tests {
         let unit = |number| Unit {
             name: format!("part-{number}"),
             input: json!({ "path": number }),
+            source: format!("file-{}", number / 2),
         };
         let pass = Pass {
             train: (0..train).collect(),
@@ -236,6 +280,32 @@ pub(crate) mod tests {
             ..job(Strategy::Sync, 36, 9, 2)
         };
         assert!(run.differences(&later).is_empty());
+    }
+
+    #[test]
+    fn added_passes_read_the_pieces_that_are_there_in_the_order_of_the_new_job() {
+        let mut run = job(Strategy::Sync, 4, 1, 1);
+        let mut longer = job(Strategy::Sync, 4, 1, 2);
+        // Cut otherwise: one piece a file, and another order in the second pass.
+        longer.units.remove(3);
+        longer.units.remove(1);
+        longer.passes[0].train = vec![0, 1];
+        longer.passes[1].train = vec![1, 0];
+        longer.passes[1].validation = vec![2];
+        run.replan(&longer, 1);
+        assert_eq!(run.units, job(Strategy::Sync, 4, 1, 1).units);
+        assert_eq!(run.passes[0].train, [0, 1, 2, 3]);
+        assert_eq!(run.passes[1].train, [2, 3, 0, 1]);
+        assert_eq!(run.passes[1].validation, [4]);
+    }
+
+    #[test]
+    fn an_added_pass_may_be_the_first_that_is_validated() {
+        let mut run = job(Strategy::Async, 2, 0, 1);
+        run.replan(&job(Strategy::Async, 2, 1, 2), 1);
+        assert_eq!(run.passes[1].validation, [2]);
+        assert_eq!(run.units[2].name, "part-2");
+        run.check().unwrap();
     }
 
     #[test]

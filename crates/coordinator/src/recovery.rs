@@ -47,7 +47,6 @@ impl Coordinator {
             return false;
         }
         match result {
-            Ok(()) if self.committed.is_over => self.end_as_committed(),
             Ok(()) => self.phase = Phase::Gathering { since: self.now },
             Err(words) => {
                 *store = None;
@@ -63,6 +62,14 @@ impl Coordinator {
             return false;
         };
         let deadline = since + self.gathering_limit();
+        if self.committed.is_over {
+            // Until a trainer comes: it may bring passes that are to be added.
+            let is_alone = self.now >= deadline;
+            if is_alone {
+                self.end_old_run();
+            }
+            return is_alone;
+        }
         if self.now >= deadline {
             let words = self
                 .gathering_waits(since)
@@ -72,7 +79,9 @@ impl Coordinator {
             self.end_run(1, format!("gave up waiting for {}", words.join(", ")));
             return true;
         }
-        if self.run.is_none() || self.snapshots.is_storing() {
+        // It may bring other passes; and if nothing can be loaded, there is one to be told so.
+        let is_first_awaited = self.num_epochs == 0 && !self.has_agreed;
+        if is_first_awaited || self.snapshots.is_storing() {
             return false;
         }
         self.route = self.committed.route.clone();
@@ -92,6 +101,16 @@ impl Coordinator {
             self.settings.start_deadline
         } else {
             self.settings.wait_deadline
+        }
+    }
+
+    /// The run was over before this life, and nobody has brought more to do.
+    pub(crate) fn end_old_run(&mut self) {
+        self.end_as_committed();
+        let num_here = self.members.servers().keys().filter(|index| **index != 0).count();
+        if let Phase::Ending(ending) = &mut self.phase {
+            // Those who have come are told with all others; only who comes later is waited for.
+            (0..num_here).for_each(|_| ending.told_server());
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::committed::RunRecord;
 use crate::duties::Duties;
 use crate::job::Job;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Stage};
 use crate::message::{Decision, PassSummary};
 
 #[derive(Clone, Debug)]
@@ -61,6 +61,30 @@ impl Run {
         }
     }
 
+    /// Passes that are over or under way.
+    pub(crate) fn num_begun(&self) -> usize {
+        self.ledger.pass() as usize + 1
+    }
+
+    /// A decision has ended it before its last pass.
+    pub(crate) fn has_stopped_early(&self) -> bool {
+        self.ledger.stage() == Stage::Ended && self.num_begun() < self.job.passes.len()
+    }
+
+    /// Takes the passes of `job` that have not begun; a run that was over goes on with them.
+    pub(crate) fn replan(&mut self, job: &Job) {
+        self.job.replan(job, self.num_begun());
+        if self.ledger.stage() == Stage::Ended {
+            // What was decided after the last pass holds for the one that comes after it now.
+            self.ledger.open(&self.job, self.ledger.pass(), Stage::Decide);
+            self.decision = Some(Decision {
+                stop: false,
+                schedule: self.schedule.clone(),
+                adjust: self.adjust.clone(),
+            });
+        }
+    }
+
     /// Goes back to `record`, or to the start. Numbers of leases and duties are not used again.
     pub(crate) fn go_back(&mut self, record: Option<RunRecord>) {
         let mut next = match record {
@@ -106,6 +130,30 @@ mod tests {
         let before = lease(&mut run);
         run.go_back(None);
         assert!(lease(&mut run) > before);
+    }
+
+    fn ended(num_passes: usize, last: u32) -> Run {
+        let mut run = Run::new(job(Strategy::Async, 2, 0, num_passes));
+        let job = run.job.clone();
+        run.ledger.open(&job, last, Stage::Ended);
+        run.schedule = Some("rate 0.1".into());
+        run
+    }
+
+    #[test]
+    fn a_run_that_was_over_goes_on_with_the_passes_that_are_added() {
+        let mut run = ended(1, 0);
+        run.replan(&job(Strategy::Async, 2, 0, 3));
+        assert_eq!(run.next_stage(), (1, Stage::Train));
+        assert_eq!(run.job.passes.len(), 3);
+        let decision = run.decision.expect("it was made after the last pass");
+        assert_eq!(decision.schedule, run.schedule);
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_by_a_decision_is_told_from_one_that_came_to_its_end() {
+        assert!(ended(4, 1).has_stopped_early());
+        assert!(!ended(2, 1).has_stopped_early());
     }
 
     #[test]

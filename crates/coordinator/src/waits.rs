@@ -63,16 +63,19 @@ impl Coordinator {
     pub(crate) fn gathering_waits(&self, since: Duration) -> Vec<Wait> {
         let deadline = Some(since + self.gathering_limit());
         let mut whom = Vec::new();
-        if self.run.is_none() {
+        if self.num_epochs == 0 && !self.has_agreed {
             whom.push("the first trainer, which brings the job".to_owned());
         }
         if self.snapshots.is_storing() {
             whom.push("the commit file of a snapshot".to_owned());
         }
-        let missing = self
-            .active_servers()
-            .into_iter()
-            .filter(|index| !self.members.is_live(*index));
+        // A run that is over needs no servers.
+        let needed = if self.committed.is_over {
+            Vec::new()
+        } else {
+            self.active_servers()
+        };
+        let missing = needed.into_iter().filter(|index| !self.members.is_live(*index));
         whom.extend(missing.map(|index| self.members.server_words(index, self.now)));
         whom.into_iter()
             .map(|whom| Wait {

@@ -44,6 +44,7 @@ impl Plan {
             trainers: random.between(1, 3) as u32,
             units: (0..num_units)
                 .map(|unit| Unit {
+                    source: String::new(),
                     name: format!("part-{unit}"),
                     input: json!(unit),
                 })

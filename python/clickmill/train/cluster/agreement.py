@@ -18,6 +18,8 @@ _OWN = (
     "runner.class",
     # The data is cut, and lanes are counted, when the run begins; who comes later takes part in that.
     "runner.*_num",
+    # Told apart by the coordinator, which adds passes to a run.
+    "runner.epochs",
     "runner.*_class*",
     "runner.print_interval",
     "runner.tensorboard_path",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clickmill.train.cluster.agreement import agreement
-from clickmill.train.cluster.units import Unit, cut_files, unit_bytes
+from clickmill.train.cluster.units import Unit, cut, unit_bytes
 from clickmill.train.measures import scoring_metrics, training_metrics
 from clickmill.train.saving import encode_metrics
 from clickmill.train.settings import dense_optimizer_json
@@ -95,13 +95,13 @@ def _data(
     held_size = unit_bytes(held, runner.worker_num, runner.cluster.lease_bytes)
     passes = []
     for number in range(runner.epochs):
-        files = cut_files(data.files_of(number), size, can_cut=data.has_lines)
+        pieces = cut(data.files_of(number), size, can_cut=data.has_lines, is_validation=False)
         is_measured = (number + 1) % runner.evaluate_interval == 0 or number + 1 == runner.epochs
-        pieces = cut_files(held, held_size, can_cut=held_from.has_lines) if is_measured else []
+        held_out = cut(held, held_size, can_cut=held_from.has_lines, is_validation=True)
         passes.append(
             {
-                "train": [place(Unit(file, is_validation=False)) for file in files],
-                "validation": [place(Unit(file, is_validation=True)) for file in pieces],
+                "train": [place(unit) for unit in pieces],
+                "validation": [place(unit) for unit in held_out] if is_measured else [],
             }
         )
     return units, passes

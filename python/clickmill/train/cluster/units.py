@@ -23,6 +23,8 @@ class Unit:
 
     file: FileRange
     is_validation: bool
+    source: str
+    """The file of the data that it was cut from."""
 
     @property
     def name(self) -> str:
@@ -41,6 +43,7 @@ class Unit:
         """As the job holds it."""
         return {
             "name": self.name,
+            "source": self.source,
             "input": {"file": self.file.to_json(), "is_validation": self.is_validation},
         }
 
@@ -48,7 +51,20 @@ class Unit:
     def from_json(cls, unit: dict[str, Any]) -> Unit:
         """Back from the job."""
         file = unit["input"]["file"]
-        return cls(FileRange(Path(file["path"]), file["start"], file["end"]), unit["input"]["is_validation"])
+        return cls(
+            FileRange(Path(file["path"]), file["start"], file["end"]),
+            unit["input"]["is_validation"],
+            unit["source"],
+        )
+
+
+def cut(files: Sequence[FileRange], piece_bytes: int, *, can_cut: bool, is_validation: bool) -> list[Unit]:
+    """Units of files, in order."""
+    return [
+        Unit(piece, is_validation, f"{file.path}[{file.start}..{'' if file.end is None else file.end}]")
+        for file in files
+        for piece in cut_files([file], piece_bytes, can_cut=can_cut)
+    ]
 
 
 def unit_bytes(files: Sequence[FileRange], num_trainers: int, asked: int) -> int:
