@@ -12,6 +12,8 @@ ClickmillError
   RunFailedError            the coordinator of a cluster has ended the run: why
   DivergedError             training came to numbers that are not finite: pass, batch, loss
   WireError                 another process of the cluster cannot be reached or understood: which, why
+    UnreachableError        nobody listens there: which address, why
+    TokenError(ConfigError) the two have not the same token
     EpochError              the cluster has gone on without this process, which may join again
   MissingExtra(ImportError) an optional dependency is not installed: what to install
 """
@@ -118,6 +120,25 @@ class DivergedError(ClickmillError):
 
 class WireError(ClickmillError):
     """Another process of the cluster cannot be reached, or cannot be understood."""
+
+
+class UnreachableError(WireError):
+    """No connection can be made to the address of another process."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        default = "is it running, and is this its address? `clickmill pserver` prints its own when it listens"
+        super().__init__(message, hint=hint or default)
+
+
+class TokenError(WireError, ConfigError):
+    """Another process of the cluster has another token, or one of the two has none."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        default = (
+            "give all processes of the cluster the same token: `--token-file FILE`, or CLICKMILL_TOKEN in "
+            "the environment; a cluster without a token wants none"
+        )
+        super().__init__(message, hint=hint or default)
 
 
 class EpochError(WireError):

@@ -10,6 +10,7 @@ mod health;
 mod host;
 mod job;
 mod life;
+mod link;
 mod memory;
 mod metrics;
 mod model;

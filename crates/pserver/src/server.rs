@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use clickmill_coordinator::{CallId, Command, Reply, Request, Settings, memory_happening};
-use clickmill_net::{Acceptance, Connection, Deadline, Hello, Listener, Role, Security, Traffic};
+use clickmill_coordinator::{CallId, Command, Happening, Reply, Request, Settings, memory_happening};
+use clickmill_net::{Acceptance, Connection, Deadline, Listener, Security, Traffic};
 use clickmill_wire::{Frame, Kind};
 
 use crate::Error;
@@ -14,12 +14,13 @@ use crate::driver::{Driver, Envelope, Obeyed, Outcome, Tell, spawn};
 use crate::engine::{Answer, Received};
 use crate::health::{CoordinatorHealth, Health};
 use crate::host::Host;
+use crate::link::{ANSWER, Link, own_hello};
 use crate::memory::Guard;
 
 /// A trainer that computes says nothing for a while; one that is gone is found by its heartbeats.
+/// Exit code of a process that was given the wrong token, as the command line has it.
+const WRONG_TOKEN: i32 = 2;
 const IDLE: Duration = Duration::from_secs(7 * 24 * 3600);
-const ANSWER: Duration = Duration::from_secs(60);
-const MIN_PATIENCE: Duration = Duration::from_secs(1);
 
 pub struct ServerSettings {
     /// Where to listen; port 0 takes a free one.
@@ -315,9 +316,10 @@ impl Connections {
 
     fn belong(&self, address: &str) {
         let mut index = self.settings.index;
-        let mut link = Link::new(self);
+        let mut link = Link::new(self.driver.clone(), Arc::clone(&self.settings), &self.ending.stop);
         let mut is_registered = false;
         let mut heard = Instant::now();
+        let mut told = String::new();
         let mut last = self.host.statistics(&self.traffic);
         while !self.ending.stop.load(Ordering::Relaxed) {
             let life = self.incarnation.load(Ordering::Acquire);
@@ -345,9 +347,17 @@ impl Connections {
             let reply = link.ask(request);
             if reply.is_some() {
                 heard = Instant::now();
+            } else if let Some(error) = link.wrong_token() {
+                // Waiting makes no other token of it.
+                self.ending.end(Outcome {
+                    exit_code: WRONG_TOKEN,
+                    words: error.to_string(),
+                });
+                return;
             } else if heard.elapsed() >= self.settings.coordinator_settings.wait_deadline {
-                return self.give_up(heard.elapsed());
+                return self.give_up(heard.elapsed(), link.failure.as_ref());
             }
+            self.tell_failure(link.failure.as_ref(), &mut told);
             match reply {
                 Some(Reply::Registered { index: given, .. }) => {
                     index = Some(given);
@@ -392,70 +402,34 @@ impl Connections {
     }
 
     /// The coordinator is gone for good: nobody would ever tell this server to end.
-    fn give_up(&self, waited: Duration) {
+    fn give_up(&self, waited: Duration, failure: Option<&clickmill_net::Error>) {
         let address = self.settings.coordinator.as_deref().unwrap_or_default();
+        let why = match failure {
+            None => String::new(),
+            Some(error @ clickmill_net::Error::Connect { .. }) => {
+                format!(": {error}; is it running, and is this its address?")
+            }
+            Some(error) => format!(": {error}"),
+        };
         self.ending.end(Outcome {
             exit_code: 1,
             words: format!(
-                "gave up waiting for the coordinator (pserver 0, {address}), which has not answered for {} s",
+                "gave up waiting for the coordinator (pserver 0, {address}), which has not answered for {} s{why}",
                 waited.as_secs()
             ),
         });
     }
-}
 
-/// The way to the coordinator: a connection that is made again when it breaks, or no wire at all.
-struct Link<'a> {
-    connections: &'a Connections,
-    connection: Option<Connection>,
-    number: Option<u64>,
-}
-
-impl<'a> Link<'a> {
-    fn new(connections: &'a Connections) -> Self {
-        Self {
-            connections,
-            connection: None,
-            number: connections.driver.as_ref().map(|driver| driver.connect()),
+    /// Says once why the coordinator is not reached.
+    fn tell_failure(&self, failure: Option<&clickmill_net::Error>, told: &mut String) {
+        let failure = failure.filter(|error| !matches!(error, clickmill_net::Error::Stopped));
+        let words = failure.map_or_else(String::new, |error| {
+            format!("waiting for the coordinator (pserver 0): {error}")
+        });
+        if words != *told && !words.is_empty() {
+            (self.tell)(&Happening::Waiting { words: words.clone() });
         }
-    }
-
-    /// None when the coordinator cannot be reached.
-    fn ask(&mut self, request: Request) -> Option<Reply> {
-        if let (Some(driver), Some(number)) = (&self.connections.driver, self.number) {
-            return driver.ask(number, request);
-        }
-        let settings = &self.connections.settings;
-        // When it takes longer, the coordinator has given this server up.
-        let patience = settings.coordinator_settings.heartbeat_deadline;
-        let deadline = Deadline::after(patience.clamp(MIN_PATIENCE, ANSWER));
-        if self.connection.is_none() {
-            let address = settings.coordinator.as_ref()?;
-            let hello = own_hello();
-            let within = Deadline::after(Duration::from_secs(5));
-            let opened = Connection::open(address, &hello, &settings.security, within, Arc::default());
-            let mut opened = opened.ok()?;
-            opened.stop_with(Arc::clone(&self.connections.ending.stop));
-            self.connection = Some(opened);
-        }
-        let connection = self.connection.as_mut()?;
-        let envelope = Envelope::Request(request);
-        let mut frame = Frame::default();
-        let reply = connection
-            .send_json(&envelope, Kind::Control, 1, deadline)
-            .and_then(|()| connection.receive_json::<Reply>(&mut frame, Kind::Control, deadline));
-        if reply.is_err() {
-            self.connection = None;
-        }
-        reply.ok().map(|(_, reply)| reply)
-    }
-}
-
-fn own_hello() -> Hello {
-    Hello {
-        role: Role::Pserver,
-        name: "pserver".to_owned(),
-        features: std::collections::BTreeSet::new(),
+        *told = words;
     }
 }
 

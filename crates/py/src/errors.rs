@@ -15,6 +15,8 @@ static NO_SAMPLES_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static FORMAT_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static DIVERGED_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static EPOCH_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static TOKEN_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static UNREACHABLE_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static WIRE_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static STATE_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
@@ -145,15 +147,18 @@ pub(crate) fn net(py: Python<'_>, error: &clickmill_net::Error) -> PyErr {
             raise(py, &DIVERGED_ERROR, "DivergedError", error.to_string())
         }
         Error::File { .. } | Error::Open { .. } => raise(py, &CONFIG_ERROR, "ConfigError", error.to_string()),
-        Error::Connect { .. }
-        | Error::Listen { .. }
+        Error::Refused { code, .. } if code == "token" => {
+            raise(py, &TOKEN_ERROR, "TokenError", error.to_string())
+        }
+        Error::Token { .. } => raise(py, &TOKEN_ERROR, "TokenError", error.to_string()),
+        Error::Connect { .. } => raise(py, &UNREACHABLE_ERROR, "UnreachableError", error.to_string()),
+        Error::Listen { .. }
         | Error::Io { .. }
         | Error::Closed { .. }
         | Error::Deadline { .. }
         | Error::Wire { .. }
         | Error::Refused { .. }
         | Error::Version { .. }
-        | Error::Token { .. }
         | Error::Tls { .. } => raise(py, &WIRE_ERROR, "WireError", error.to_string()),
     }
 }

@@ -10,7 +10,7 @@ import typer
 
 from clickmill.cli.options import Json
 from clickmill.cli.output import console, print_json, stdout, talk
-from clickmill.cli.roles import TokenFile, tls_files
+from clickmill.cli.roles import TokenFile, checked_address, tls_files
 
 if TYPE_CHECKING:
     from clickmill.ps.admin import Admin, Message
@@ -48,7 +48,7 @@ _REFRESH_S = 1.0
 def _admin(coordinator: str, token_file: str, tls: tuple[str, str, str, str]) -> Admin:
     wire = import_module("clickmill.ps.wire")
     admin: Admin = import_module("clickmill.ps.admin").Admin(
-        coordinator, token=wire.read_token(token_file), tls=tls_files(*tls)
+        checked_address(coordinator), token=wire.read_token(token_file), tls=tls_files(*tls)
     )
     return admin
 

@@ -18,6 +18,7 @@ from clickmill.cli.output import print_json, print_text
 from clickmill.cli.progress import training_observers
 from clickmill.cli.runs import print_summary
 from clickmill.errors import ConfigError
+from clickmill.launch.address import parse_address
 
 if TYPE_CHECKING:
     from clickmill.config import Config, RunnerConfig
@@ -114,6 +115,7 @@ def pserver(
       clickmill pserver --port 30240 --pservers 2
       clickmill pserver --coordinator 127.0.0.1:30240 --index 1
     """
+    coordinator = checked_address(coordinator) if coordinator else ""
     if index and not coordinator:
         raise ConfigError(
             f"pserver {index} needs `--coordinator`, the address of pserver 0",
@@ -198,6 +200,7 @@ def trainer(
     if runner.is_collective:
         _train_rank(config, runner, resume=resume, json=json)
         return
+    coordinator = checked_address(coordinator)
     phase = config.phases_of(runner)[0]
     token = read_token(token_file or runner.cluster.token_file)
     host = coordinator.rpartition(":")[0]
@@ -227,6 +230,20 @@ def trainer(
         print_json(summary)
     else:
         print_summary(summary)
+
+
+def checked_address(coordinator: str) -> str:
+    """Where the first server is, as it was given; ConfigError where no server can be there."""
+    try:
+        address = parse_address(coordinator)
+        if address.port == 0:
+            raise ValueError(f"`{coordinator}` has port 0, where nobody listens")
+    except ValueError as error:
+        raise ConfigError(
+            f"`--coordinator`: {error}",
+            hint="give the address that the first server prints when it listens, such as `127.0.0.1:30240`",
+        ) from None
+    return str(address)
 
 
 def tls_files(certificate: str, key: str, authority: str, server_name: str) -> dict[str, str] | None:

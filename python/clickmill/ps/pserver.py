@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clickmill import _core
-from clickmill.errors import RunFailedError
+from clickmill.errors import ClickmillError, RunFailedError, TokenError
 from clickmill.monitoring import Monitoring
 from clickmill.ps.health import tell_health
 from clickmill.ps.wire import wire_settings
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("clickmill.ps")
 
 _LOOK_S = 0.2
+_ENDS: dict[int, type[ClickmillError]] = {2: TokenError}
+"""How a server ends that ends badly, by exit code; any other is that of a run that has failed."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class PserverOptions:
 
 
 def serve(options: PserverOptions, listening: Callable[[str, str | None], None]) -> str:
-    """Serve until the run is over; the coordinator's last words. RunFailedError where it ended badly."""
+    """Serve until the run is over; the coordinator's last words. Raises what it ended with, if badly."""
     # Frames are large, and of about the same size again and again.
     _core.keep_freed_memory()
     monitoring = None
@@ -66,7 +68,7 @@ def serve(options: PserverOptions, listening: Callable[[str, str | None], None])
             monitoring.close()
     exit_code, words = outcome
     if exit_code != 0:
-        raise RunFailedError(words)
+        raise _ENDS.get(exit_code, RunFailedError)(words)
     return words
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from clickmill import _core
 from clickmill.config.flags import with_flags
 from clickmill.data.source import DataSet
-from clickmill.errors import ConfigError, EpochError, RunFailedError, WireError
+from clickmill.errors import ConfigError, EpochError, RunFailedError, TokenError, WireError
 from clickmill.nn import load_model_class
 from clickmill.nn.dropout import replace_dropout
 from clickmill.ps.coordinator import Coordinator, EpochChanged, Membership
@@ -282,6 +282,9 @@ class ClusterTrainer:
         while True:
             try:
                 answer = coordinator.ask("join", job=self._job, name=self._name)
+            except TokenError:
+                # Waiting makes no other token of it.
+                raise
             except WireError as error:
                 if time.monotonic() > deadline:
                     raise

@@ -1,0 +1,101 @@
+//! The way to the coordinator: a connection that is made again when it breaks, or no wire at all.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use clickmill_coordinator::{Reply, Request};
+use clickmill_net::{Connection, Deadline, Error, Hello, Role};
+use clickmill_wire::{Frame, Kind};
+
+use crate::driver::{Driver, Envelope};
+use crate::server::ServerSettings;
+
+pub(crate) const ANSWER: Duration = Duration::from_secs(60);
+const MIN_PATIENCE: Duration = Duration::from_secs(1);
+const CONNECT: Duration = Duration::from_secs(5);
+
+pub(crate) struct Link {
+    driver: Option<(Arc<Driver>, u64)>,
+    settings: Arc<ServerSettings>,
+    stop: Arc<AtomicBool>,
+    connection: Option<Connection>,
+    /// Why nobody answered the last time; none when somebody did.
+    pub(crate) failure: Option<Error>,
+}
+
+impl Link {
+    /// `driver`: the coordinator is in this process.
+    pub(crate) fn new(
+        driver: Option<Arc<Driver>>,
+        settings: Arc<ServerSettings>,
+        stop: &Arc<AtomicBool>,
+    ) -> Self {
+        Self {
+            driver: driver.map(|driver| {
+                let number = driver.connect();
+                (driver, number)
+            }),
+            settings,
+            stop: Arc::clone(stop),
+            connection: None,
+            failure: None,
+        }
+    }
+
+    /// None when the coordinator cannot be reached.
+    pub(crate) fn ask(&mut self, request: Request) -> Option<Reply> {
+        if let Some((driver, number)) = &self.driver {
+            return driver.ask(*number, request);
+        }
+        match self.ask_over_the_wire(request) {
+            Ok(reply) => {
+                self.failure = None;
+                Some(reply)
+            }
+            Err(error) => {
+                self.connection = None;
+                self.failure = Some(error);
+                None
+            }
+        }
+    }
+
+    fn ask_over_the_wire(&mut self, request: Request) -> Result<Reply, Error> {
+        let settings = &self.settings;
+        // When it takes longer, the coordinator has given this server up.
+        let patience = settings.coordinator_settings.heartbeat_deadline;
+        let deadline = Deadline::after(patience.clamp(MIN_PATIENCE, ANSWER));
+        let connection = match &mut self.connection {
+            Some(connection) => connection,
+            place => {
+                let address = settings.coordinator.as_deref().unwrap_or_default();
+                let (hello, within) = (own_hello(), Deadline::after(CONNECT));
+                let opened = Connection::open(address, &hello, &settings.security, within, Arc::default());
+                let opened = place.insert(opened?);
+                opened.stop_with(Arc::clone(&self.stop));
+                opened
+            }
+        };
+        connection.send_json(&Envelope::Request(request), Kind::Control, 1, deadline)?;
+        let (_, reply) = connection.receive_json::<Reply>(&mut Frame::default(), Kind::Control, deadline)?;
+        Ok(reply)
+    }
+
+    /// Why it will never be reached, where the two have not the same token.
+    pub(crate) fn wrong_token(&self) -> Option<&Error> {
+        let is_token = |error: &&Error| {
+            matches!(error, Error::Token { .. })
+                || matches!(error, Error::Refused { code, .. } if code == "token")
+        };
+        self.failure.as_ref().filter(is_token)
+    }
+}
+
+pub(crate) fn own_hello() -> Hello {
+    Hello {
+        role: Role::Pserver,
+        name: "pserver".to_owned(),
+        features: std::collections::BTreeSet::new(),
+    }
+}
