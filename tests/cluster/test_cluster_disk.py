@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from clickmill.cli.exits import DAMAGED
 from tests.checkpoints import fingerprint
 from tests.cluster.conftest import lay_out
 from tests.cluster.fleet import Fleet, fleet, run_fleet
@@ -76,11 +77,11 @@ def test_a_damaged_file_of_a_snapshot_is_refused_by_name(cluster_place: Path, su
         path.write_bytes(content)
         if suffix == "committed.json":
             server = own.launch_server(0)
-            assert server.wait() != 0
+            assert server.wait() == DAMAGED
             assert name in server.words
             assert "damaged" in server.words
             return
         own.start()
-        for each in own.servers:
-            assert each.wait() == 1, own.words
+        for each in (*own.servers, *own.members):
+            assert each.wait() == DAMAGED, own.words
             assert Path(name).name in each.words

@@ -106,6 +106,7 @@ pub(crate) struct Round {
     open: BTreeMap<CallId, u32>,
     answers: BTreeMap<u32, Answer>,
     failure: Option<String>,
+    is_damaged: bool,
     /// `to freeze snapshot 7`.
     pub(crate) what: String,
     pub(crate) since: Duration,
@@ -118,6 +119,7 @@ impl Round {
             open: BTreeMap::new(),
             answers: BTreeMap::new(),
             failure: None,
+            is_damaged: false,
             what,
             since,
             deadline,
@@ -134,6 +136,10 @@ impl Round {
             return;
         };
         match answer {
+            Ok(Answer::Damaged { words }) => {
+                self.failure = Some(format!("pserver {server}: {words}"));
+                self.is_damaged = true;
+            }
             Ok(answer) => {
                 self.answers.insert(server, answer.clone());
             }
@@ -151,6 +157,11 @@ impl Round {
 
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
+    }
+
+    /// The failure is that of a file.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.is_damaged
     }
 
     pub(crate) fn answers(&self) -> &BTreeMap<u32, Answer> {

@@ -461,6 +461,10 @@ pub enum Answer {
     Relieved {
         relief: Relief,
     },
+    /// A file of the snapshot is not what was written: to ask again would change nothing.
+    Damaged {
+        words: String,
+    },
 }
 
 /// The pushes of one incarnation on one server.

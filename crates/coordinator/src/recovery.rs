@@ -10,6 +10,9 @@ use crate::job::Strategy;
 use crate::members::PER_LIFE;
 use crate::message::{Command, Order};
 
+/// Exit code of a run whose files are damaged, as the command line has it.
+const DAMAGED: i32 = 4;
+
 impl Coordinator {
     pub(crate) fn step_starting(&mut self) -> bool {
         let Phase::Starting {
@@ -148,7 +151,10 @@ impl Coordinator {
                      from a checkpoint with `init_model_path`"
                 }
             };
-            self.end_run(1, words + way_on);
+            // What a run starts from may only be out of reach of a server.
+            let is_damaged = round.is_damaged() && self.committed.snapshot.is_some();
+            let exit_code = if is_damaged { DAMAGED } else { 1 };
+            self.end_run(exit_code, words + way_on);
             return true;
         }
         if !round.is_complete() {

@@ -62,7 +62,12 @@ impl Desk {
                     return overtaken();
                 }
                 *last = number;
-                obey(command)
+                match host.obey(command) {
+                    Err(error) if error.is_damage() => Ok(Answer::Damaged {
+                        words: error.to_string(),
+                    }),
+                    other => other.map_err(|error| error.to_string()),
+                }
             }
             // Files are written and read for long, and a load need not wait: what is frozen or prepared goes with
             // its life.

@@ -36,6 +36,25 @@ impl Error {
         }
     }
 
+    /// A file of ours is damaged or missing.
+    pub(crate) fn is_damage(&self) -> bool {
+        match self {
+            Self::Table(clickmill_table::Error::Io { source, .. }) => {
+                source.kind() == std::io::ErrorKind::NotFound
+            }
+            Self::Table(clickmill_table::Error::Format { .. }) | Self::File { .. } => true,
+            Self::Table(_)
+            | Self::Metrics(_)
+            | Self::Net(_)
+            | Self::Wire(_)
+            | Self::Coordinator(_)
+            | Self::Epoch { .. }
+            | Self::Dead { .. }
+            | Self::Protocol { .. }
+            | Self::NotReady { .. } => false,
+        }
+    }
+
     /// For programs: what a refusal is about.
     pub fn code(&self) -> &'static str {
         match self {

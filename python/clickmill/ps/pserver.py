@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clickmill import _core
-from clickmill.errors import ClickmillError, RunFailedError, TokenError
+from clickmill.errors import ClickmillError, FormatError, RunFailedError, TokenError
 from clickmill.monitoring import Monitoring
 from clickmill.ps.health import tell_health
 from clickmill.ps.wire import wire_settings
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("clickmill.ps")
 
 _LOOK_S = 0.2
-_ENDS: dict[int, type[ClickmillError]] = {2: TokenError}
+_ENDS: dict[int, type[ClickmillError]] = {2: TokenError, 4: FormatError}
 """How a server ends that ends badly, by exit code; any other is that of a run that has failed."""
 
 

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 from clickmill import _core
 from clickmill.config.flags import with_flags
 from clickmill.data.source import DataSet
-from clickmill.errors import ConfigError, EpochError, RunFailedError, TokenError, WireError
+from clickmill.errors import (
+    ConfigError,
+    EpochError,
+    FormatError,
+    RunFailedError,
+    TokenError,
+    WireError,
+)
 from clickmill.nn import load_model_class
 from clickmill.nn.dropout import replace_dropout
 from clickmill.ps.coordinator import Coordinator, EpochChanged, Membership
@@ -68,6 +75,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("clickmill.train")
 
 _BETWEEN_ATTEMPTS_S = 0.2
+_DAMAGED = 4
+"""Exit code of a run whose snapshot is damaged."""
 
 
 class ClusterTrainer:
@@ -115,8 +124,9 @@ class ClusterTrainer:
             summary = self._take_part()
         finally:
             self._chronicle.close()
-        if self._end.get("exit_code", 0) != 0:
-            raise RunFailedError(f"the run has ended: {self._end['words']}")
+        if code := self._end.get("exit_code", 0):
+            kind = FormatError if code == _DAMAGED else RunFailedError
+            raise kind(f"the run has ended: {self._end['words']}")
         return summary
 
     def _take_part(self) -> Message:
