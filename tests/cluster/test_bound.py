@@ -122,3 +122,14 @@ def test_a_stopped_peer_bounds_sync_by_waiting(tmp_path):
     (waited,) = (own for name, own in found["trainers"].items() if name.startswith("t0"))
     assert waited["bound"] == "wait", found
     assert found["bound"] == "wait", found
+
+
+@pytest.mark.timeout(200)
+def test_too_little_data_to_share_is_named_and_not_taken_for_waiting(tmp_path):
+    with cluster(tmp_path, samples=1000, pause=SLOW) as running:
+        running.pserver("--index", "0")
+        found = train(running, "runner.0.cluster.lease_bytes=10000000", trainers=3)
+    assert found["has_too_little_data"], found
+    assert found["units"] == 1
+    assert found["bound"] == "compute", found
+    assert found["awaited"] is None

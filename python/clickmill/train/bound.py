@@ -2,7 +2,8 @@
 
 A trainer's time is that of the thread that trains (`stopwatch`); a run's is the sum over its trainers. The
 stage with the largest share of it bounds the run: made faster, it makes the run faster, and nothing else does
-as much. A trainer that waits for others is bound by them; they are those that wait least.
+as much. A trainer that waits for others is bound by them; they are those that wait least. Time in which there
+was no data for a trainer (`sharing`) is none of the run's: nothing of it would be faster.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from clickmill.train.sharing import Sharing, find_sharing
 from clickmill.train.stopwatch import OTHER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping, Sequence
 
 STAGES: dict[str, str] = {
     "read": "reading and parsing samples",
@@ -75,6 +77,7 @@ class Bound:
 
     run: Stages
     trainers: dict[str, Stages]
+    sharing: Sharing
 
     @property
     def awaited(self) -> str | None:
@@ -92,7 +95,7 @@ class Bound:
         if self.awaited is not None:
             slow = self.trainers[self.awaited]
             text += f" The others wait for {self.awaited}, whose time goes to {slow.bound}."
-        return text
+        return f"{text} {self.sharing.words()}".rstrip()
 
     def to_json(self) -> dict[str, Any]:
         """For programs."""
@@ -101,6 +104,9 @@ class Bound:
             "shares": self.run.shares,
             "seconds": self.run.seconds,
             "awaited": self.awaited,
+            "has_too_little_data": self.sharing.is_short,
+            "units": self.sharing.units,
+            "idle_seconds": self.sharing.idle_seconds,
             "trainers": {
                 name: {"bound": stages.bound, "shares": stages.shares, "seconds": stages.seconds}
                 for name, stages in self.trainers.items()
@@ -108,7 +114,7 @@ class Bound:
         }
 
 
-def find_bound(journals: Mapping[str, Iterable[Mapping[str, Any]]]) -> Bound:
+def find_bound(journals: Mapping[str, Sequence[Mapping[str, Any]]]) -> Bound:
     """From the journals of all trainers of a run, by name."""
     run = Stages()
     trainers = {}
@@ -119,7 +125,10 @@ def find_bound(journals: Mapping[str, Iterable[Mapping[str, Any]]]) -> Bound:
         if stages.seconds:
             trainers[name] = stages
             run.add(stages.seconds)
-    return Bound(run, trainers)
+    sharing = find_sharing(journals.values())
+    if sharing.is_short:
+        run.seconds["wait"] = max(run.seconds.get("wait", 0.0) - sharing.idle_seconds, 0.0)
+    return Bound(run, trainers, sharing)
 
 
 def shares_of(seconds: Mapping[str, float]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 import pytest
 
@@ -107,3 +108,36 @@ def test_who_is_waited_for_is_named_with_what_it_does():
 def test_nothing_is_named_where_nothing_was_measured():
     assert Stages().bound is None
     assert find_bound({"a": [{"event": "note"}]}).words() == "Nobody has measured where the time went."
+
+
+def trainer_journal(begin: float, end: float, units: int, **stages: float) -> list[dict[str, Any]]:
+    return [
+        {"event": "trainer_start", "time": begin, "name": "t", "number": 0, "units": units},
+        {"event": "interval", "time": end, "stages": stages},
+    ]
+
+
+def test_trainers_without_data_do_not_make_waiting_the_bound():
+    found = find_bound(
+        {
+            "a": trainer_journal(0.0, 10.0, 1, compute=8.0, wait=1.0),
+            "b": trainer_journal(0.0, 10.0, 1, wait=10.0),
+            "c": trainer_journal(0.0, 10.0, 1, wait=10.0),
+        }
+    )
+    assert (found.run.bound, found.awaited) == ("compute", None)
+    assert found.sharing.idle_seconds == pytest.approx(20.0)
+    assert "too little data to share: 1 unit for 3 trainers" in found.words()
+    assert "`cluster.lease_bytes` smaller" in found.words()
+    assert found.to_json()["has_too_little_data"]
+
+
+def test_trainers_that_came_one_after_the_other_had_data_each():
+    found = find_bound(
+        {
+            "a": trainer_journal(0.0, 10.0, 1, compute=3.0, wait=7.0),
+            "b": trainer_journal(11.0, 20.0, 1, compute=2.0, wait=7.0),
+        }
+    )
+    assert not found.sharing.is_short
+    assert found.run.bound == "wait"

@@ -48,8 +48,8 @@ class Meter:
         self._mark = (time.monotonic(), 0, stopwatch.totals())
         self._told: dict[str, Any] = {"samples_per_s": 0.0, "shares": {}}
 
-    def begin(self, incarnation: int, name: str, number: int) -> None:
-        """The trainer is a member from now on, by this number."""
+    def begin(self, incarnation: int, name: str, number: int, units: int) -> None:
+        """The trainer is a member from now on, by this number; a pass has up to `units` pieces of data."""
         self.end()
         # What came before was no training.
         self.stopwatch.take()
@@ -57,7 +57,7 @@ class Meter:
             self._journal = Journal(self._folder, name=f"{incarnation}.jsonl")
         except OSError as error:
             self._give_up(error)
-        self._write("trainer_start", name=name, number=number)
+        self._write("trainer_start", name=name, number=number, units=units)
 
     def advance(self, samples: int) -> None:
         """A batch has been trained on."""

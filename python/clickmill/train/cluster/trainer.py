@@ -316,7 +316,8 @@ class ClusterTrainer:
                     self._passes = membership.passes
                     self._publisher.find_snapshots(Path(membership.snapshots))
                     self._set_ready(is_ready=True)
-                    self._meter.begin(membership.incarnation, self._name, membership.number)
+                    most = max(len(each["train"]) for each in self._passes)
+                    self._meter.begin(membership.incarnation, self._name, membership.number, most)
                     return membership
                 case "end":
                     self._end = answer["summary"]
