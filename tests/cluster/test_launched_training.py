@@ -114,6 +114,9 @@ def test_ranks_of_mpi_train(folder: Path) -> None:
     output = run(folder, *mpi, *CLICKMILL, "train", "-m", "config.yaml", "--json")
     (summary,) = json.loads(output)
     assert_trained(summary, folder)
+    resumed = (*mpi, *CLICKMILL, "train", "-m", "config.yaml", "--json", "--resume")
+    (again,) = json.loads(run(folder, *resumed))
+    assert again == summary, "a run that is over was not left as it is"
 
 
 @pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
