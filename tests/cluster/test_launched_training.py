@@ -59,8 +59,8 @@ def run(folder: Path, *command: str, **environ: str) -> str:
 
 def assert_trained(summary: dict[str, Any], folder: Path) -> None:
     """All samples are trained on or validated with, and the checkpoint scores them as the run did."""
-    assert summary["samples"] + summary["validation"]["count"] == NUM_ROWS
-    assert summary["samples"] == summary["train"]["count"]
+    assert summary["train"]["count"] + summary["validation"]["count"] == NUM_ROWS
+    assert summary.get("samples", summary["train"]["count"]) == summary["train"]["count"]
     output = run(folder, *CLICKMILL, "evaluate", "-m", "config.yaml", "--json")
     assert json.loads(output)["auc"] == pytest.approx(summary["validation"]["auc"], abs=1e-6)
 
@@ -120,7 +120,8 @@ def test_ranks_of_mpi_train(folder: Path) -> None:
 
 
 @pytest.mark.skipif(why_not() is not None, reason=why_not() or "")
-def test_hosts_train_over_ssh(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+@pytest.mark.parametrize("mode", ["ps", "collective"])
+def test_hosts_train_over_ssh(folder: Path, tmp_path_factory: pytest.TempPathFactory, mode: str) -> None:
     write_config(folder, "cluster_train")
     text = (folder / "config.yaml").read_text().replace("output_path: run", f"output_path: {folder}/run")
     (folder / "config.yaml").write_text(text)
@@ -139,8 +140,11 @@ def test_hosts_train_over_ssh(folder: Path, tmp_path_factory: pytest.TempPathFac
         package.mkdir()
         shutil.copy(folder / "config.yaml", package)
         command = (*CLICKMILL, "ssh-cluster", "--hosts", "hosts.yaml", "-m", "package/config.yaml")
-        output = run(folder, *command, "-o", "logs", "--json")
-    assert_trained(json.loads(output)["summary"], folder)
+        output = run(folder, *command, "-o", "logs", "--json", "--set", f"runner.0.fleet_mode={mode}")
+    summary = json.loads(output)["summary"]
+    assert_trained(summary[0] if mode == "collective" else summary, folder)
+    for node in (0, 1):
+        assert (folder / f"logs/node-{node}/train.log").exists()
 
 
 def free_ports(count: int) -> list[int]:

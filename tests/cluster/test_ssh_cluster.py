@@ -113,6 +113,7 @@ def test_a_signal_cleans_up_on_all_hosts(tmp_path, stage, number, code):
         run.wait_until(lambda: is_up(stage))
         run.kill(number)
         assert run.wait() == code, run.words
+    assert "logs of all hosts are in `logs`" in run.words
     assert nobody_is_left(stage)
     assert stage.ended()[:3] == ["trainer", "trainer", "pserver"]
     assert "training config.yaml" in (tmp_path / "logs/node-1/train.log").read_text()
@@ -140,6 +141,17 @@ def test_a_trainer_that_dies_on_its_host_is_started_again(tmp_path, stage):
     assert "was killed by SIGKILL; started again, 1 of 3 times" in run.words
 
 
+def test_a_rank_that_dies_on_its_host_ends_a_collective_run(tmp_path, stage):
+    stage.write("hold")
+    with launched(tmp_path, stage, *RUN, "--set", "runner.0.fleet_mode=collective") as run:
+        run.wait_until(lambda: len(stage.alive("trainer")) == 2)
+        os.kill(stage.alive("trainer")[0], signal.SIGKILL)
+        assert run.wait() == 1, run.words
+    assert "was killed by SIGKILL" in run.words
+    assert "started again" not in run.words
+    assert nobody_is_left(stage)
+
+
 def test_a_failure_on_a_host_has_its_words_and_its_code(tmp_path, stage):
     stage.write("fail", {"exit": 3, "error": {"kind": "DataError", "message": "no label", "hint": None}})
     with launched(tmp_path, stage, *RUN) as run:
@@ -158,7 +170,10 @@ def test_a_host_that_cannot_be_reached_is_named(tmp_path, stage, daemon):
         assert run.wait() == 1, run.words
     assert "error: cannot connect to `127.0.0." in run.words
     assert "Host key verification failed" in run.words
-    assert "must work without a password" in run.words
+    # As it was tried, for a person to try it.
+    assert f"`ssh -F {tmp_path}/empty_config -l " in run.words
+    assert f" -p {daemon.port} 127.0.0." in run.words
+    assert " true` must work without a password" in run.words
 
 
 def test_a_configuration_is_checked_where_it_is_used(tmp_path, stage):

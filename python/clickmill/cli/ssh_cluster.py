@@ -71,21 +71,27 @@ def ssh_cluster(
         raise ConfigError("a job has a package or a workspace, not both", hint="leave out `-p` or `-j`")
     name = job_name()
     source = Source(model, tuple(overrides or ()), tuple(talk_arguments()))
-    result = SshCluster(
+    logs = output or Path(name)
+    cluster = SshCluster(
         machines,
         source,
-        output or Path(name),
+        logs,
         job=name,
         package=package,
         workspace=workspace,
         extra=tuple(context.args),
         new_display=partial(cluster_display, is_shown=not json),
         max_restarts=max_restarts,
-    ).train()
+    )
+    try:
+        result = cluster.train()
+    finally:
+        # Whoever has stopped it, or sees it fail, looks there too.
+        if not json and logs.is_dir():
+            talk(f"logs of all hosts are in `{logs}`")
     if json:
         print_json(result)
         return
-    talk(f"logs of all hosts are in `{result['logs']}`")
     print_text(f"{result['job']} on {', '.join(result['hosts'])}")
     summary = result["summary"]
     for each in summary if isinstance(summary, list) else [summary]:

@@ -36,10 +36,14 @@ class Member:
         name: str,
         kind: Literal["server", "trainer"],
         command: Callable[[Address | None], RoleCommand],
+        *,
+        can_come_back: bool = True,
     ) -> None:
         self.name = name
         self.kind = kind
         self.command = command
+        self.can_come_back = can_come_back
+        """The others take one in that has been started again."""
         self.process: Process | None = None
         self.num_restarts = 0
         self.address: Address | None = None

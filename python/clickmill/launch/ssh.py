@@ -42,15 +42,16 @@ class Host:
             "ControlPath": str(control / str(index)),
             "ControlPersist": "no",
         }
-        self._argv = ["ssh", "-T"]
-        if config.ssh_config:
-            self._argv += ["-F", config.ssh_config]
+        way = ["-F", config.ssh_config] if config.ssh_config else []
+        if user is not None:
+            way += ["-l", user]
+        if address.port:
+            way += ["-p", str(address.port)]
+        self._by_hand = shlex.join(["ssh", *way, self.name, "true"])
+        """What a person can try."""
+        self._argv = ["ssh", "-T", *way]
         for key, value in options.items():
             self._argv += ["-o", f"{key}={value}"]
-        if user is not None:
-            self._argv += ["-l", user]
-        if address.port:
-            self._argv += ["-p", str(address.port)]
         self._master: _Master | None = None
 
     async def connect(self) -> None:
@@ -65,7 +66,7 @@ class Host:
             if self._master.has_ended or loop.time() >= end:
                 raise StateError(
                     f"cannot connect to `{self.name}`: {self._master.words or 'it does not answer'}",
-                    hint=f"`ssh {self.name}` must work without a password and with a known host key",
+                    hint=f"`{self._by_hand}` must work without a password and with a known host key",
                 )
             await asyncio.sleep(_POLL_S)
 

@@ -52,6 +52,8 @@ def job_name() -> str:
 SERVER_LOG, TRAIN_LOG = "log/server.log", "log/train.log"
 _TOKEN = "token"
 _LEFT_OUT = frozenset({".git", "__pycache__", ".venv"})
+_FREE_PORT = "'import socket; s = socket.create_server((\"\", 0)); print(s.getsockname()[1])'"
+"""Program that prints a port that nobody has on its host."""
 _FETCH_DEADLINE_S = 60.0
 _DEADLINE_S = 600.0
 
@@ -123,7 +125,9 @@ class SshCluster:
         return await supervisor.finish()
 
     async def _train_collective(self, supervisor: Supervisor, source: Source) -> Any:
-        meeting = Address(self._members[0].name, self.hosts.port)
+        first = self._members[0]
+        port = self.hosts.port or int(await first.run(f"{quote_path(self.hosts.python)} -c {_FREE_PORT}"))
+        meeting = Address(first.name, port)
         for host in self._members:
             command = worker_command(
                 host.index,
@@ -133,7 +137,8 @@ class SshCluster:
                 local_rank=0,
                 clickmill=self._clickmill,
             )
-            supervisor.start_trainer(self._trainer(host, command))
+            # A rank that has died ends the run for all; they go on from a checkpoint.
+            supervisor.start_trainer(self._trainer(host, command, can_come_back=False))
         return await supervisor.finish()
 
     @property
@@ -157,9 +162,9 @@ class SshCluster:
 
         return Member(f"pserver {host.index}", "server", command)
 
-    def _trainer(self, host: Host, role: RoleCommand) -> Member:
+    def _trainer(self, host: Host, role: RoleCommand, *, can_come_back: bool = True) -> Member:
         there = self._on(host, role, TRAIN_LOG)
-        return Member(role.name, "trainer", lambda _before: there)
+        return Member(role.name, "trainer", lambda _before: there, can_come_back=can_come_back)
 
     def _on(self, host: Host, role: RoleCommand, log: str) -> RoleCommand:
         """The same role on a host, tied to this process by a tether."""

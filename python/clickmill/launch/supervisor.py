@@ -144,7 +144,7 @@ class Supervisor:
                 code = await self._one_life(member)
                 if self._ending.is_set() or self._is_done(member, code):
                     return
-                if is_final(code, member.words) or member.num_restarts >= self._policy.max_restarts:
+                if is_final(code, member.words) or not self._may_come_back(member):
                     if is_lost(member.words):
                         await self._other_fails(member)
                     self.stop(failure(member.name, code, member.words, self._log_of(member)))
@@ -159,6 +159,9 @@ class Supervisor:
                     await asyncio.wait_for(self._ending.wait(), min(pause, _LONGEST_PAUSE_S))
         except (ClickmillError, OSError) as error:
             self.stop(error)
+
+    def _may_come_back(self, member: Member) -> bool:
+        return member.can_come_back and member.num_restarts < self._policy.max_restarts
 
     async def _other_fails(self, member: Member) -> None:
         """Wait for the end of whoever failed first: its reason counts, and it may take longer to end."""
