@@ -62,3 +62,11 @@ def test_a_trainer_that_comes_late_takes_part(cluster_place, strategy):
         )
         assert has_units is not None, own.words
         own.assert_exact(own.finish(), passes=6)
+
+
+def test_a_trainer_that_comes_after_the_end_hears_of_it(cluster_place):
+    options = ("runner.0.distribute_strategy=async", "runner.0.epochs=1")
+    with fleet(cluster_place, 2, 1, *options) as own:
+        assert own.members[0].wait() == 0, own.words
+        own.start_trainer("late")
+        own.assert_exact(own.finish(), passes=1)

@@ -74,6 +74,8 @@ pub struct Coordinator {
     pub(crate) alone_since: Option<Duration>,
     /// A trainer has brought the job of this life: no other number of passes is taken from now on.
     pub(crate) has_agreed: bool,
+    /// When the cluster could train for the first time in this life.
+    pub(crate) began: Option<Duration>,
     /// Lanes were dealt before, in this life.
     pub(crate) has_gathered: bool,
     /// Since when there has been a lease in the stage under way.
@@ -117,6 +119,7 @@ impl Coordinator {
             waiting: Vec::new(),
             alone_since: None,
             has_agreed: false,
+            began: None,
             has_gathered: false,
             leased_since: None,
             waits_told: Duration::ZERO,
@@ -215,7 +218,10 @@ impl Coordinator {
         }
     }
 
-    fn closed(&mut self, connection: u64) {
+    pub(crate) fn closed(&mut self, connection: u64) {
+        if let Phase::Ending(ending) = &mut self.phase {
+            ending.closed(connection);
+        }
         self.members.close(connection, self.now);
         self.waiting.retain(|waiting| waiting.id.connection != connection);
     }

@@ -1,12 +1,13 @@
 //! The end of a run: all are told, all go, and the process gets its exit code.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::calls::{Overdue, Round};
 use crate::coordinator::{Coordinator, Phase};
 use crate::event::{Action, Happening};
 use crate::ledger::Stage;
-use crate::message::{Command, Summary};
+use crate::message::{Command, ConnectionId, Summary};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Ending {
@@ -18,42 +19,75 @@ pub(crate) struct Ending {
     /// Servers are told to stop.
     pub(crate) round: Option<Round>,
     are_servers_told: bool,
-    /// Of a run that was over before this life: those who have been started and not heard of it yet.
+    /// Those who were started and have not heard of the end yet.
     absent: Option<Absent>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Absent {
     servers: u32,
     /// Those who come say how many they are; there may have been another number before.
     trainers: u32,
     num_trainers_told: u32,
+    /// Connections over which somebody was told and has not gone yet: the answer may still be on its way.
+    told: BTreeSet<ConnectionId>,
+    /// They are waited for no longer than this.
+    until: Duration,
+    /// The run was over before this life.
+    is_of_old_run: bool,
 }
 
 impl Absent {
-    fn is_nobody(self) -> bool {
-        self.servers == 0 && self.num_trainers_told >= self.trainers
+    fn is_nobody(&self) -> bool {
+        self.servers == 0 && self.num_trainers_told >= self.trainers && self.told.is_empty()
     }
 }
 
 impl Ending {
     /// A server that has come after the end of the run was told so.
-    pub(crate) fn told_server(&mut self) {
-        if let Some(absent) = &mut self.absent {
+    pub(crate) fn told_server(&mut self, connection: ConnectionId) {
+        if let Some(absent) = &mut self.absent
+            && absent.told.insert(connection)
+        {
             absent.servers = absent.servers.saturating_sub(1);
         }
     }
 
-    pub(crate) fn told_trainer(&mut self, expected: u32) {
+    /// So many servers are here, and are told with all others; only who comes later is waited for.
+    pub(crate) fn has_servers(&mut self, count: u32) {
         if let Some(absent) = &mut self.absent {
-            absent.trainers = expected;
+            absent.servers = absent.servers.saturating_sub(count);
+        }
+    }
+
+    /// A trainer that has come after the end was told so; it says how many there are.
+    pub(crate) fn told_trainer(&mut self, connection: ConnectionId, expected: u32) {
+        if let Some(absent) = &mut self.absent
+            && absent.told.insert(connection)
+        {
+            if absent.is_of_old_run {
+                absent.trainers = expected;
+            }
             absent.num_trainers_told += 1;
+        }
+    }
+
+    pub(crate) fn closed(&mut self, connection: ConnectionId) {
+        if let Some(absent) = &mut self.absent {
+            absent.told.remove(&connection);
         }
     }
 
     /// The run was over before this life.
     pub(crate) fn is_old(&self) -> bool {
-        self.absent.is_some()
+        self.absent.as_ref().is_some_and(|absent| absent.is_of_old_run)
+    }
+
+    /// How many trainers were started and have not come, and until when they are waited for.
+    pub(crate) fn awaited_trainers(&self) -> Option<(u32, Duration)> {
+        let absent = self.absent.as_ref()?;
+        let missing = absent.trainers.saturating_sub(absent.num_trainers_told);
+        (missing > 0).then_some((missing, absent.until))
     }
 
     /// A server that is lost is not waited for.
@@ -101,16 +135,38 @@ impl Coordinator {
             );
             return true;
         }
+        self.end_well();
+        true
+    }
+
+    fn end_well(&mut self) {
         self.committed.is_over = true;
         if let Some(record) = &mut self.committed.run {
             record.duties.clear();
         }
         let store = self.store(Box::new(self.committed.clone()));
         self.end_run(0, "all passes are done".to_owned());
+        let absent = self.never_joined();
         if let Phase::Ending(ending) = &mut self.phase {
             ending.store = Some(store);
+            ending.absent = absent;
         }
-        true
+    }
+
+    /// Trainers that are still starting when the others have done all work: nobody else would tell them. One that
+    /// was killed has joined before, and is not waited for.
+    fn never_joined(&self) -> Option<Absent> {
+        let expected = u64::from(self.run.as_ref()?.job.trainers);
+        let missing = expected.saturating_sub(self.members.num_joined());
+        let until = self.began? + self.settings.gather_deadline;
+        (missing > 0 && self.now < until).then(|| Absent {
+            servers: 0,
+            trainers: missing as u32,
+            num_trainers_told: 0,
+            told: BTreeSet::new(),
+            until,
+            is_of_old_run: false,
+        })
     }
 
     /// Notes since when there has been no trainer.
@@ -130,6 +186,9 @@ impl Coordinator {
             servers: self.settings.servers.saturating_sub(1),
             trainers: self.run.as_ref().map_or(1, |run| run.job.trainers),
             num_trainers_told: 0,
+            told: BTreeSet::new(),
+            until: self.now + self.settings.end_deadline,
+            is_of_old_run: true,
         };
         if let Phase::Ending(ending) = &mut self.phase {
             ending.absent = Some(absent);
@@ -200,13 +259,15 @@ impl Coordinator {
         let Phase::Ending(ending) = &self.phase else {
             return false;
         };
-        let is_late = self.now >= ending.since + self.settings.end_deadline;
+        let is_waiting = |absent: &Absent| self.now < absent.until && !absent.is_nobody();
+        let is_waiting = ending.absent.as_ref().is_some_and(is_waiting);
+        let is_late = self.now >= ending.since + self.settings.end_deadline && !is_waiting;
         let has_gone = self
             .members
             .trainers()
             .values()
             .all(|trainer| trainer.presence.connection.is_none())
-            && ending.absent.is_none_or(Absent::is_nobody);
+            && !is_waiting;
         if !(is_late || has_gone && ending.store.is_none()) {
             return false;
         }
@@ -254,6 +315,11 @@ impl Coordinator {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Event;
+    use crate::job::tests::job;
+    use crate::job::{Job, Strategy};
+    use crate::message::{Reply, Request, RequestId};
+    use crate::run::Run;
     use crate::settings::Settings;
 
     #[test]
@@ -266,6 +332,77 @@ mod tests {
         }
         assert_eq!(coordinator.summary(), told);
         assert_eq!((told.exit_code, told.words.as_str()), (1, "the disk is full"));
+    }
+
+    /// All passes of two trainers are done 2 s after the start; one of them has joined.
+    fn ended() -> Coordinator {
+        let mut coordinator = Coordinator::new(Settings::default(), None);
+        coordinator.run = Some(Run::new(Job {
+            trainers: 2,
+            ..job(Strategy::Async, 1, 0, 1)
+        }));
+        coordinator.began = Some(Duration::ZERO);
+        coordinator.members.join("first", 7, 1, Duration::ZERO);
+        coordinator.now = Duration::from_secs(2);
+        coordinator.end_well();
+        coordinator.closed(7);
+        coordinator.stored_end(coordinator.num_stores, &Ok(()));
+        coordinator
+    }
+
+    fn is_over(coordinator: &mut Coordinator) -> bool {
+        while coordinator.step_ending() {}
+        matches!(coordinator.phase, Phase::Stopped)
+    }
+
+    fn joins(coordinator: &mut Coordinator, connection: u64) -> Vec<Action> {
+        let (from, job) = (
+            RequestId {
+                connection,
+                number: 1,
+            },
+            job(Strategy::Async, 1, 0, 1),
+        );
+        let request = Request::Join {
+            job: Box::new(Job { trainers: 2, ..job }),
+            name: "late".to_owned(),
+        };
+        coordinator.handle(Event::Request { from, request }, Duration::from_secs(3))
+    }
+
+    #[test]
+    fn a_trainer_that_was_still_starting_when_the_others_had_done_all_work_hears_of_the_end() {
+        let mut coordinator = ended();
+        assert!(!is_over(&mut coordinator), "one of two has not come yet");
+        let words = "waiting for 1 more of the trainers, to hear that the run is over; gives up in 8 s";
+        assert_eq!(coordinator.waiting_words(), words);
+        let actions = joins(&mut coordinator, 8);
+        let told = |action: &Action| matches!(action, Action::Reply { reply: Reply::End { summary }, .. } if summary.exit_code == 0);
+        assert!(actions.iter().any(told), "{actions:?}");
+        assert!(!is_over(&mut coordinator), "the answer may still be on its way");
+        coordinator.closed(8);
+        assert!(is_over(&mut coordinator));
+    }
+
+    #[test]
+    fn a_trainer_that_never_comes_is_waited_for_no_longer_than_at_the_start() {
+        let mut coordinator = ended();
+        coordinator.now = Duration::from_millis(9_999);
+        assert!(!is_over(&mut coordinator));
+        coordinator.now = Duration::from_secs(10);
+        assert!(is_over(&mut coordinator));
+    }
+
+    #[test]
+    fn a_trainer_that_has_joined_and_gone_is_not_waited_for() {
+        let mut coordinator = Coordinator::new(Settings::default(), None);
+        coordinator.run = Some(Run::new(job(Strategy::Async, 1, 0, 1)));
+        coordinator.began = Some(Duration::ZERO);
+        let killed = coordinator.members.join("killed", 7, 1, Duration::ZERO);
+        coordinator.members.bury(killed);
+        coordinator.end_well();
+        coordinator.stored_end(coordinator.num_stores, &Ok(()));
+        assert!(is_over(&mut coordinator));
     }
 
     #[test]
@@ -282,13 +419,17 @@ mod tests {
         let Phase::Ending(ending) = &mut coordinator.phase else {
             unreachable!("it was just ended")
         };
-        ending.told_server();
-        ending.told_trainer(2);
+        ending.told_server(1);
+        ending.closed(1);
+        ending.told_trainer(2, 2);
+        ending.closed(2);
         assert!(!coordinator.step_ending(), "one of two trainers is missing");
         let Phase::Ending(ending) = &mut coordinator.phase else {
             unreachable!("it waits")
         };
-        ending.told_trainer(2);
+        ending.told_trainer(3, 2);
+        assert!(!coordinator.step_ending(), "it may not have heard of it yet");
+        coordinator.closed(3);
         while !matches!(coordinator.phase, Phase::Stopped) {
             assert!(coordinator.step_ending());
         }

@@ -129,6 +129,11 @@ impl Members {
             .map(|(incarnation, trainer)| (*incarnation, trainer))
     }
 
+    /// How many trainers have ever joined in this life, each time that they did.
+    pub(crate) fn num_joined(&self) -> u64 {
+        self.num_joined
+    }
+
     pub(crate) fn servers(&self) -> &BTreeMap<u32, Server> {
         &self.servers
     }

@@ -112,8 +112,7 @@ impl Coordinator {
         self.end_as_committed();
         let num_here = self.members.servers().keys().filter(|index| **index != 0).count();
         if let Phase::Ending(ending) = &mut self.phase {
-            // Those who have come are told with all others; only who comes later is waited for.
-            (0..num_here).for_each(|_| ending.told_server());
+            ending.has_servers(num_here as u32);
         }
     }
 
@@ -161,6 +160,7 @@ impl Coordinator {
             return false;
         }
         self.phase = Phase::Running { since: self.now };
+        self.began.get_or_insert(self.now);
         self.snapshots.last = self.now;
         self.snapshots.make_full();
         self.alone_since = None;

@@ -193,12 +193,13 @@ impl Coordinator {
         if let Phase::Ending(ending) = &mut self.phase
             && ending.is_old()
         {
-            ending.told_trainer(job.trainers);
             if !differences.is_empty() {
+                ending.told_trainer(from.connection, job.trainers);
                 return differing(differences);
             }
         }
         if self.is_over() {
+            self.told_trainer(from, job.trainers);
             return Some(Reply::End {
                 summary: self.summary(),
             });
@@ -263,6 +264,13 @@ impl Coordinator {
         });
     }
 
+    /// One that wanted to join hears that the run is over.
+    fn told_trainer(&mut self, from: RequestId, expected: u32) {
+        if let Phase::Ending(ending) = &mut self.phase {
+            ending.told_trainer(from.connection, expected);
+        }
+    }
+
     fn lease(&mut self, from: RequestId, incarnation: u64, epoch: u64, holding: Vec<u64>) -> Option<Reply> {
         if let Err(refused) = self.heard(from, incarnation) {
             return Some(refused);
@@ -320,7 +328,7 @@ impl Coordinator {
         // Server 0 is this process; it stops last.
         if self.is_over() && index != Some(0) {
             if let Phase::Ending(ending) = &mut self.phase {
-                ending.told_server();
+                ending.told_server(from.connection);
             }
             return (
                 Reply::End {
@@ -422,6 +430,11 @@ impl Coordinator {
         let asked = std::mem::take(&mut self.waiting);
         let num_asked = asked.len();
         for waiting in asked {
+            if let (Ask::Join { .. }, Some(run)) = (&waiting.ask, &self.run)
+                && self.is_over()
+            {
+                self.told_trainer(waiting.id, run.job.trainers);
+            }
             let mut reply = match &waiting.ask {
                 _ if self.is_over() => Some(Reply::End {
                     summary: self.summary(),

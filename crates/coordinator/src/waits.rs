@@ -54,7 +54,14 @@ impl Coordinator {
                     since: ending.since,
                     deadline,
                 };
-                left.map(|(incarnation, _)| wait(incarnation)).collect()
+                let late = ending.awaited_trainers().map(|(missing, until)| Wait {
+                    whom: format!("{missing} more of the trainers, to hear that the run is over"),
+                    since: ending.since,
+                    deadline: Some(until),
+                });
+                left.map(|(incarnation, _)| wait(incarnation))
+                    .chain(late)
+                    .collect()
             }
             Phase::Stopped => Vec::new(),
         }
