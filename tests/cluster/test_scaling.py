@@ -119,6 +119,19 @@ def test_a_server_that_is_missing_is_waited_for_and_named(tmp_path):
 
 
 @pytest.mark.timeout(300)
+def test_a_wish_for_servers_that_never_come_is_taken_back(tmp_path):
+    with cluster(tmp_path, samples=SAMPLES, pause=PAUSE) as running:
+        start(running, "async", pservers=1, trainers=1)
+        running.admin.scale(2, print, is_waiting=False)
+        assert running.admin.status()["scaling_to"] == 2
+        after = scale(running, 1)
+        assert (after["scaling_to"], after["num_servers"]) == (None, 1)
+        running.hurry()
+        running.end()
+        check_ledger(running)
+
+
+@pytest.mark.timeout(300)
 def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
     with cluster(tmp_path, samples=SAMPLES, pause=PAUSE) as running:
         start(running, "async", pservers=1, trainers=1)

@@ -384,10 +384,21 @@ impl Coordinator {
             return refused(&format!("the cluster is not running: {}", self.waiting_words()));
         }
         if let Some(scaling) = &self.scaling {
-            return refused(&format!(
-                "the cluster is being scaled to {} pservers",
-                scaling.next.servers
-            ));
+            let (next, now) = (scaling.next.servers, self.route.servers);
+            if !scaling.is_gathering() {
+                return refused(&format!("the cluster is being scaled to {next} pservers"));
+            }
+            if pservers != now {
+                return refused(&format!(
+                    "the cluster waits for pservers to be scaled to {next}; --pservers {now} takes that back"
+                ));
+            }
+            self.give_up_scaling("it was taken back before the pservers had come");
+            return Reply::Accepted {
+                words: format!(
+                    "the cluster stays at {now} pservers: {next} were wanted, and are not any more"
+                ),
+            };
         }
         if pservers == self.route.servers {
             return Reply::Accepted {

@@ -262,3 +262,73 @@ impl Coordinator {
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::coordinator::Phase;
+    use crate::event::{Action, Event};
+    use crate::message::{Reply, Request, RequestId};
+    use crate::settings::Settings;
+
+    fn running() -> Coordinator {
+        let mut coordinator = Coordinator::new(Settings::default(), None);
+        coordinator.phase = Phase::Running {
+            since: Duration::ZERO,
+        };
+        coordinator
+    }
+
+    fn scale(coordinator: &mut Coordinator, pservers: u32) -> Reply {
+        let from = RequestId {
+            connection: 1,
+            number: 1,
+        };
+        let request = Request::Scale { pservers };
+        let actions = coordinator.handle(Event::Request { from, request }, Duration::ZERO);
+        let reply = actions.into_iter().find_map(|action| match action {
+            Action::Reply { reply, .. } => Some(reply),
+            Action::Call { .. } | Action::Store { .. } | Action::Stop { .. } | Action::Tell { .. } => None,
+        });
+        reply.expect("a request is answered")
+    }
+
+    #[test]
+    fn a_wish_that_waits_for_servers_can_be_taken_back() {
+        let mut coordinator = running();
+        assert!(matches!(scale(&mut coordinator, 3), Reply::Accepted { .. }));
+        let Reply::Refused { reason, .. } = scale(&mut coordinator, 2) else {
+            unreachable!("one wish at a time")
+        };
+        assert_eq!(
+            reason,
+            "the cluster waits for pservers to be scaled to 3; --pservers 1 takes that back"
+        );
+        let Reply::Accepted { words } = scale(&mut coordinator, 1) else {
+            unreachable!("it can be taken back")
+        };
+        assert_eq!(
+            words,
+            "the cluster stays at 1 pservers: 3 were wanted, and are not any more"
+        );
+        let status = coordinator.status();
+        assert_eq!((status.scaling_to, status.num_servers), (None, 1));
+        assert!(status.waiting.iter().all(|words| !words.contains("pserver 1")));
+        // Who waits for it learns why it does not come.
+        let failure = status.scaling_failure.unwrap_or_default();
+        assert_eq!(failure, "it was taken back before the pservers had come");
+        assert!(matches!(scale(&mut coordinator, 2), Reply::Accepted { .. }));
+    }
+
+    #[test]
+    fn buckets_that_are_on_their_way_are_not_called_back() {
+        let mut coordinator = running();
+        scale(&mut coordinator, 2);
+        coordinator.set_step(Step::Copying { after: None });
+        coordinator.fence.dues.insert(Due::Snapshot);
+        let Reply::Refused { reason, .. } = scale(&mut coordinator, 1) else {
+            unreachable!("they are on their way")
+        };
+        assert_eq!(reason, "the cluster is being scaled to 2 pservers");
+    }
+}

@@ -114,7 +114,8 @@ def scale(
     """Move the buckets to another number of servers while training goes on.
 
     More servers than there are must be started first, without an index: they wait as spares. Those that are
-    no longer needed end by themselves.
+    no longer needed end by themselves. While servers are missing, the number that the cluster has now takes
+    the wish back.
 
     \b
     Example:
