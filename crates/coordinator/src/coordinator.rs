@@ -229,6 +229,9 @@ impl Coordinator {
     fn answered(&mut self, server: u32, call: CallId, answer: &Result<Answer, String>) {
         self.members.answered(server, self.now);
         if self.calls.finish(server, call) {
+            if let Ok(Answer::Holding { rows, bytes }) = answer {
+                self.members.holds(server, self.epoch, *rows, *bytes);
+            }
             self.take_answer(call, answer);
         }
     }

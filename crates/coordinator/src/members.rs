@@ -85,6 +85,18 @@ pub(crate) struct Server {
     pub(crate) lost: Option<Duration>,
 }
 
+impl Server {
+    /// Takes what a heartbeat says, and gives what was known before. One that was on its way while buckets moved
+    /// tells of rows that are elsewhere by now.
+    pub(crate) fn note(&mut self, mut statistics: ServerStatistics) -> ServerStatistics {
+        let known = &self.statistics;
+        if statistics.epoch > 0 && statistics.epoch < known.epoch {
+            (statistics.rows, statistics.bytes, statistics.epoch) = (known.rows, known.bytes, known.epoch);
+        }
+        std::mem::replace(&mut self.statistics, statistics)
+    }
+}
+
 /// What became of a request to be a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Registration {
@@ -263,6 +275,14 @@ impl Members {
     pub(crate) fn answered(&mut self, index: u32, now: Duration) {
         if let Some(server) = self.servers.get_mut(&index) {
             server.presence.heard = now;
+        }
+    }
+
+    /// A server has said what it holds since this epoch began.
+    pub(crate) fn holds(&mut self, index: u32, epoch: u64, rows: u64, bytes: u64) {
+        if let Some(server) = self.servers.get_mut(&index) {
+            let statistics = &mut server.statistics;
+            (statistics.rows, statistics.bytes, statistics.epoch) = (rows, bytes, epoch);
         }
     }
 

@@ -443,6 +443,11 @@ pub struct Order {
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Answer {
     Done {},
+    /// What a server holds now that it has loaded or moved: its next heartbeat may be a second away.
+    Holding {
+        rows: u64,
+        bytes: u64,
+    },
     Settling {
         pushes: Vec<Push>,
     },

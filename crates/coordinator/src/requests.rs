@@ -119,7 +119,7 @@ impl Coordinator {
                     .hear_server(index, incarnation, from.connection, self.now)
                 {
                     Some(server) => {
-                        let before = std::mem::replace(&mut server.statistics, statistics);
+                        let before = server.note(statistics);
                         self.watch_memory(index, &before);
                         Some(self.beat())
                     }

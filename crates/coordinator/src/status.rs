@@ -176,3 +176,62 @@ impl Coordinator {
         self.members.trainers().iter().map(status).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::calls::Overdue;
+    use crate::event::{Action, Event};
+    use crate::message::{Answer, Command, Request, RequestId};
+    use crate::settings::Settings;
+
+    fn beat(coordinator: &mut Coordinator, epoch: u64, rows: u64) -> (u64, u64) {
+        let from = RequestId {
+            connection: 1,
+            number: 1,
+        };
+        let statistics = ServerStatistics {
+            rows,
+            bytes: 100 * rows,
+            epoch,
+            ..ServerStatistics::default()
+        };
+        let request = Request::ServerHeartbeat {
+            index: 0,
+            incarnation: 5,
+            statistics,
+        };
+        coordinator.handle(Event::Request { from, request }, Duration::ZERO);
+        shown(coordinator)
+    }
+
+    fn shown(coordinator: &Coordinator) -> (u64, u64) {
+        let statistics = &coordinator.status().servers[0].statistics;
+        (statistics.rows, statistics.bytes)
+    }
+
+    #[test]
+    fn what_a_server_holds_is_known_as_soon_as_buckets_have_moved() {
+        let mut coordinator = Coordinator::new(Settings::default(), None);
+        coordinator.members.register(Some(0), "a:1", 5, 1, Duration::ZERO);
+        assert_eq!(beat(&mut coordinator, 7, 30), (30, 3000));
+        coordinator.epoch = 8;
+        let limit = Duration::from_secs(9);
+        coordinator.ask_within(&[0], "", limit, Overdue::Failure, |_| Command::Ping {});
+        let Some(Action::Call { server, call, .. }) = coordinator.out.pop() else {
+            unreachable!("it was just asked")
+        };
+        let answer = Ok(Answer::Holding {
+            rows: 10,
+            bytes: 1000,
+        });
+        coordinator.handle(Event::ServerAnswer { server, call, answer }, Duration::ZERO);
+        assert_eq!(shown(&coordinator), (10, 1000));
+        let late = beat(&mut coordinator, 7, 30);
+        assert_eq!(late, (10, 1000), "it was on its way while buckets moved");
+        assert_eq!(beat(&mut coordinator, 8, 12), (12, 1200));
+        assert_eq!(beat(&mut coordinator, 0, 0), (0, 0), "it holds nothing any more");
+    }
+}

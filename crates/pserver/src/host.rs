@@ -138,15 +138,18 @@ impl Host {
                 snapshot,
                 metrics,
                 order,
-            } => self.load(
-                &job,
-                index,
-                epoch,
-                route,
-                snapshot.as_ref(),
-                metrics.as_deref(),
-                &order,
-            )?,
+            } => {
+                self.load(
+                    &job,
+                    index,
+                    epoch,
+                    route,
+                    snapshot.as_ref(),
+                    metrics.as_deref(),
+                    &order,
+                )?;
+                return self.holding();
+            }
             Command::Begin { epoch, order } => self.begin(epoch, &order)?,
             Command::SettleQuery { incarnations } => return self.settle_query(&incarnations),
             Command::Settle { up_to } => {
@@ -173,10 +176,18 @@ impl Host {
                 route,
                 snapshot,
                 order,
-            } => self.move_buckets(index, epoch, route, &snapshot, &order)?,
+            } => {
+                self.move_buckets(index, epoch, route, &snapshot, &order)?;
+                return self.holding();
+            }
             Command::Ping {} | Command::Stop { .. } => {}
         }
         Ok(Answer::Done {})
+    }
+
+    fn holding(&self) -> Result<Answer, Error> {
+        let (rows, bytes) = self.engine.with(|life| Ok(size(life)))?;
+        Ok(Answer::Holding { rows, bytes })
     }
 
     #[expect(clippy::too_many_arguments, reason = "these are the fields of one command")]

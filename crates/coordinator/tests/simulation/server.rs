@@ -83,6 +83,7 @@ impl Server {
                 self.scores = metrics
                     .as_ref()
                     .map_or_else(Vec::new, |text| serde_json::from_str(text).unwrap());
+                return Ok(self.holding());
             }
             Command::Begin { epoch, order } => self.begin(*epoch, order),
             Command::SettleQuery { incarnations } => {
@@ -168,6 +169,7 @@ impl Server {
                 }
                 self.frozen.clear();
                 self.begin(*epoch, order);
+                return Ok(self.holding());
             }
             Command::Evict { .. } => {
                 let order = self.order.as_ref().expect("a stage is under way");
@@ -178,6 +180,13 @@ impl Server {
             Command::Relieve {} | Command::Ping {} | Command::Stop { .. } | Command::Settle { .. } => {}
         }
         Ok(Answer::Done {})
+    }
+
+    fn holding(&self) -> Answer {
+        Answer::Holding {
+            rows: self.applied.len() as u64,
+            bytes: 0,
+        }
     }
 
     /// Applies a part that is committed. True: it was the last one of its round, which is applied now.
