@@ -146,3 +146,13 @@ def test_a_run_that_was_stopped_goes_on_where_it_was(tmp_path):
         start(running, "async", pservers=1, trainers=1)
         running.end()
         check_ledger(running)
+
+
+def test_servers_that_are_stopped_before_a_job_came_end_well(tmp_path):
+    with cluster(tmp_path, samples=20) as running:
+        running.pserver("--index", "0", "--pservers", "3")
+        running.pserver("--index", "1")
+        running.wait_for(lambda status: len(status["servers"]) == 2)
+        assert running.admin.stop(print)["phase"] in {"ending", "stopped"}
+        running.end()
+        assert "stopped as asked before a job came" in running.words

@@ -419,6 +419,12 @@ impl Coordinator {
                 words: words.to_owned(),
             };
         }
+        if let Some(words) = self.nothing_to_stop().filter(|_| due == Due::Stop) {
+            self.end_run(0, words.to_owned());
+            return Reply::Accepted {
+                words: words.to_owned(),
+            };
+        }
         let reason = Error::NotRunning {
             reason: self.waiting_words(),
         }
@@ -433,6 +439,18 @@ impl Coordinator {
             reason,
             may_join: false,
         }
+    }
+
+    /// What is said where this life has not begun to train: it can end without a loss.
+    fn nothing_to_stop(&self) -> Option<&'static str> {
+        let has_trainer = |waiting: &Waiting| matches!(waiting.ask, Ask::Join { .. });
+        if self.is_over() || self.num_epochs > 0 || self.waiting.iter().any(has_trainer) {
+            return None;
+        }
+        Some(match &self.run {
+            None => "stopped as asked before a job came",
+            Some(_) => "stopped as asked before a trainer came; the run can be resumed",
+        })
     }
 
     /// Answers whoever can be answered, and tells the others after a while to ask again.
@@ -565,5 +583,52 @@ fn refused_server(incarnation: u64) -> Reply {
     Reply::Refused {
         reason,
         may_join: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Event;
+    use crate::job::Strategy;
+    use crate::job::tests::job;
+    use crate::settings::Settings;
+
+    fn ask(coordinator: &mut Coordinator, request: Request) -> Vec<Action> {
+        let from = RequestId {
+            connection: 1,
+            number: 1,
+        };
+        coordinator.handle(Event::Request { from, request }, Duration::ZERO)
+    }
+
+    fn starting() -> Coordinator {
+        let mut coordinator = Coordinator::new(Settings::default(), None);
+        coordinator.handle(Event::Tick, Duration::ZERO);
+        coordinator.stored_life(1, &Ok(()));
+        coordinator
+    }
+
+    #[test]
+    fn a_cluster_that_is_stopped_before_a_job_came_ends_well() {
+        let mut coordinator = starting();
+        let actions = ask(&mut coordinator, Request::Stop {});
+        let told = "stopped as asked before a job came";
+        let is_end =
+            |action: &Action| matches!(action, Action::Stop { exit_code: 0, words } if words == told);
+        assert!(actions.iter().any(is_end), "{actions:?}");
+        let is_reply = |action: &Action| matches!(action, Action::Reply { reply: Reply::Accepted { words }, .. } if words == told);
+        assert!(actions.iter().any(is_reply), "{actions:?}");
+    }
+
+    #[test]
+    fn a_job_that_could_not_begin_ends_with_an_error_when_it_is_stopped() {
+        let mut coordinator = starting();
+        let (job, name) = (Box::new(job(Strategy::Async, 1, 0, 1)), "trainer".to_owned());
+        ask(&mut coordinator, Request::Join { job, name });
+        ask(&mut coordinator, Request::Stop {});
+        let (exit_code, words) = coordinator.verdict.clone().unwrap_or_default();
+        assert_eq!(exit_code, 1, "{words}");
+        assert!(words.contains("waiting for pserver 0"), "{words}");
     }
 }
