@@ -30,6 +30,10 @@ def stop_everyone(own: Fleet) -> None:
     own.servers.clear()
 
 
+def snapshot_folders(own: Fleet) -> list[Path]:
+    return list((own.folder / own.snapshots).glob("snapshot-*"))
+
+
 PASSES = 20
 
 
@@ -51,6 +55,7 @@ def test_a_snapshot_that_does_not_fit_leaves_the_one_before_and_training_goes_on
             assert each.wait() == 1, own.words
         assert "the last snapshot could not be committed: " in own.words
         assert own.committed["snapshot"] == before
+        assert all(any(folder.iterdir()) for folder in snapshot_folders(own)), "none is left behind empty"
         own.members.clear()
         own.servers.clear()
         own.file_bytes = None

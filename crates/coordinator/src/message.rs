@@ -391,6 +391,10 @@ pub enum Command {
     Retain {
         snapshots: Vec<u64>,
     },
+    /// This snapshot has failed and will never be committed: what is frozen and written of it goes.
+    Discard {
+        snapshot: u64,
+    },
     /// Evict rows by the policy of the tables. Once for each fence.
     Evict {
         fence: u64,

@@ -335,6 +335,11 @@ impl Coordinator {
         let Some(current) = self.snapshots.current.take() else {
             return;
         };
+        // A commit file that was not written to its end may be in its place all the same, and name these files.
+        if self.is_running() && !matches!(current.step, Step::Storing { .. }) {
+            let snapshot = current.number;
+            self.inform(|_| Command::Discard { snapshot });
+        }
         self.snapshots.must_be_full = true;
         self.snapshots.failure = Some(words.to_owned());
         self.snapshots.num_failures += 1;
@@ -377,11 +382,15 @@ fn publish(publication: Publication, files: &SnapshotFiles, record: &RunRecord) 
 
 #[cfg(test)]
 #[expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
+#[expect(clippy::wildcard_enum_match_arm, reason = "one kind of action is looked for")]
 mod tests {
     use super::*;
+    use crate::coordinator::Phase;
+    use crate::event::Action;
     use crate::job::Strategy;
     use crate::job::tests::job;
     use crate::run::Run;
+    use crate::settings::Settings;
 
     fn files(snapshots: &[u64]) -> SnapshotFiles {
         let mut own = None;
@@ -415,6 +424,36 @@ mod tests {
         let duties = [publish(publication, &files(&[1, 2]), &record)];
         assert_eq!(retained(&files(&[3, 4]), &duties), [1, 2, 3, 4]);
         assert_eq!(retained(&files(&[3, 4]), &[]), [3, 4]);
+    }
+
+    /// Snapshots whose files servers are told to remove when the one under way fails.
+    fn discarded(step: Step) -> Vec<u64> {
+        let mut coordinator = Coordinator::new(Settings::default(), None);
+        coordinator.phase = Phase::Running {
+            since: Duration::ZERO,
+        };
+        coordinator.snapshots.current = Some(Current {
+            number: 7,
+            base: None,
+            since: Duration::ZERO,
+            step,
+        });
+        coordinator.fail_snapshot("the disk is full");
+        let discarded = |action: &Action| match action {
+            Action::Call {
+                command: Command::Discard { snapshot },
+                ..
+            } => Some(*snapshot),
+            _ => None,
+        };
+        coordinator.out.iter().filter_map(discarded).collect()
+    }
+
+    #[test]
+    fn what_was_written_of_a_snapshot_goes_when_it_fails_unless_a_commit_file_may_name_it() {
+        assert_eq!(discarded(Step::Freezing), [7]);
+        let committed = Box::new(Committed::empty(1));
+        assert_eq!(discarded(Step::Storing { committed, store: 1 }), [0; 0]);
     }
 
     #[test]

@@ -73,6 +73,7 @@ impl Desk {
             // its life.
             Command::Write { .. }
             | Command::Retain { .. }
+            | Command::Discard { .. }
             | Command::Prepare { .. }
             | Command::Ping {}
             | Command::Stop { .. } => obey(command),

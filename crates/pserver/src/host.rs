@@ -50,6 +50,8 @@ pub(crate) struct HostState {
     pub saves: BTreeMap<u64, Vec<String>>,
     /// Rows of buckets that are going to come here.
     pub prepared: Option<Prepared>,
+    /// The last snapshot that has failed; it may be being written still.
+    discarded: Option<u64>,
     /// Fences at which rows were evicted.
     evicted: Option<u64>,
     pub is_validation: bool,
@@ -160,6 +162,7 @@ impl Host {
             Command::Freeze { snapshot, base } => return self.freeze(snapshot, base),
             Command::Write { snapshot } => return self.write(snapshot),
             Command::Retain { snapshots } => self.retain(&snapshots),
+            Command::Discard { snapshot } => self.discard(snapshot),
             Command::Evict { fence } => self.evict(fence)?,
             Command::Relieve {} => return self.relieve(),
             Command::Report {} => return self.report(),
@@ -354,13 +357,30 @@ impl Host {
         let frozen = self.lock().frozen.remove(&snapshot);
         let frozen =
             frozen.ok_or_else(|| Error::protocol(format!("snapshot {snapshot} is not frozen here")))?;
+        let index = frozen.index;
         let counters = &self.engine.counters;
         let (files, ids) = frozen.write(&self.engine, &self.folder).inspect_err(|_| {
             counters.snapshots_failed.fetch_add(1, Ordering::Relaxed);
         })?;
         counters.snapshots_written.fetch_add(1, Ordering::Relaxed);
-        self.lock().saves.insert(snapshot, ids);
+        let mut state = self.lock();
+        if state.discarded == Some(snapshot) {
+            snapshot::remove(&self.folder, snapshot, Some(index));
+            return Err(Error::protocol(format!(
+                "snapshot {snapshot} was given up while it was written"
+            )));
+        }
+        state.saves.insert(snapshot, ids);
         Ok(Answer::Written { files })
+    }
+
+    /// The snapshot has failed, here or elsewhere. What is being written goes when it is written.
+    fn discard(&self, snapshot: u64) {
+        let mut state = self.lock();
+        state.discarded = Some(snapshot);
+        state.frozen.remove(&snapshot);
+        state.saves.remove(&snapshot);
+        snapshot::remove(&self.folder, snapshot, Some(state.index));
     }
 
     /// Files of snapshots that nobody needs go; every server removes its own. A younger one than all of these
@@ -381,23 +401,10 @@ impl Host {
             let number = name
                 .to_str()
                 .and_then(|name| name.strip_prefix("snapshot-")?.parse().ok());
-            if number.is_none_or(is_needed) {
-                continue;
+            if let Some(number) = number.filter(|number| !is_needed(*number)) {
+                // Servers that are gone remove nothing.
+                snapshot::remove(&self.folder, number, (index > 0).then_some(index));
             }
-            let Ok(files) = fs::read_dir(entry.path()) else {
-                continue;
-            };
-            for file in files.flatten() {
-                let is_own = file
-                    .file_name()
-                    .to_str()
-                    .is_some_and(|name| name.contains(&format!(".{index:04}.")));
-                if is_own || index == 0 {
-                    // Litter at worst: the space is not needed to go on.
-                    let _ = fs::remove_file(file.path());
-                }
-            }
-            let _ = fs::remove_dir(entry.path());
         }
     }
 
@@ -477,5 +484,80 @@ pub(crate) fn check_route(route: &[u16], index: u32) -> Result<usize, Error> {
 pub(crate) fn not_loaded() -> Error {
     Error::NotReady {
         reason: "this server has not been told what to hold yet".to_owned(),
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// A server that holds nothing, with everything that goes with it.
+    fn loaded(folder: &Path) -> Host {
+        let job = serde_json::json!({
+            "strategy": "async", "lanes": 1, "trainers": 1, "units": [], "passes": [], "tables": [],
+            "dense": {"rule": {"kind": "sgd"}, "size": 0, "initial": ""}, "metrics": {"train": {}, "validation": {}},
+            "evicts": false, "decides": false, "publishes": false, "snapshot_interval_ms": 0, "full_every": 1,
+            "agreement": {}
+        });
+        let host = Host::new(folder.to_owned(), None);
+        let load = Command::Load {
+            job: Box::new(serde_json::from_value(job).unwrap()),
+            index: 0,
+            epoch: 1,
+            route: vec![0; NUM_BUCKETS],
+            snapshot: None,
+            metrics: None,
+            order: Order {
+                pass: 0,
+                is_validation: false,
+                round: 0,
+                lanes: Vec::new(),
+                is_new_stage: true,
+                adjust: None,
+            },
+        };
+        host.obey(load).unwrap();
+        host
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap().flatten();
+        entries
+            .map(|entry| entry.file_name().into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn what_was_frozen_or_written_goes_when_the_snapshot_has_failed() {
+        let folder = tempfile::tempdir().unwrap();
+        let host = loaded(folder.path());
+        for is_written in [false, true] {
+            host.obey(Command::Freeze {
+                snapshot: 2,
+                base: None,
+            })
+            .unwrap();
+            if is_written {
+                host.obey(Command::Write { snapshot: 2 }).unwrap();
+            }
+            assert_eq!(names(folder.path()), ["snapshot-00000002"]);
+            host.obey(Command::Discard { snapshot: 2 }).unwrap();
+            assert_eq!(names(folder.path()), [""; 0]);
+            host.lock().discarded = None;
+        }
+        host.obey(Command::Freeze {
+            snapshot: 3,
+            base: None,
+        })
+        .unwrap();
+        host.lock().discarded = Some(3);
+        assert!(
+            host.obey(Command::Write { snapshot: 3 }).is_err(),
+            "given up meanwhile"
+        );
+        assert_eq!(names(folder.path()), [""; 0]);
     }
 }

@@ -29,11 +29,28 @@ pub(crate) struct Frozen {
     pub snapshot: u64,
     saves: Vec<FrozenSave>,
     dense: Vec<u8>,
-    index: u32,
+    pub index: u32,
 }
 
 pub(crate) fn folder_of(folder: &Path, snapshot: u64) -> PathBuf {
     folder.join(format!("snapshot-{snapshot:08}"))
+}
+
+/// Removes the files of a server, or of all, and the folder when it is empty then. Litter at worst: nobody needs the
+/// space to go on.
+pub(crate) fn remove(folder: &Path, snapshot: u64, index: Option<u32>) {
+    let folder = folder_of(folder, snapshot);
+    let Ok(files) = fs::read_dir(&folder) else {
+        return;
+    };
+    let part = index.map(|index| format!(".{index:04}."));
+    for file in files.flatten() {
+        let (name, part) = (file.file_name(), part.as_deref());
+        if part.is_none_or(|part| name.to_str().is_some_and(|name| name.contains(part))) {
+            let _ = fs::remove_file(file.path());
+        }
+    }
+    let _ = fs::remove_dir(&folder);
 }
 
 fn failed(file: &Path) -> impl Fn(std::io::Error) -> Error + '_ {

@@ -63,6 +63,10 @@ impl Disk {
         });
     }
 
+    pub(crate) fn discard(&mut self, server: u32, snapshot: u64) {
+        self.files.remove(&(snapshot, server));
+    }
+
     pub(crate) fn has(&self, snapshot: &SnapshotFiles) -> bool {
         let mut files = snapshot
             .layers

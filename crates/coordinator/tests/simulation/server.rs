@@ -138,6 +138,12 @@ impl Server {
                 self.frozen
                     .retain(|snapshot, _| *snapshot > last || snapshots.contains(snapshot));
             }
+            Command::Discard { snapshot } => {
+                if let Some(index) = self.index {
+                    disk.discard(index, *snapshot);
+                }
+                self.frozen.remove(snapshot);
+            }
             Command::Report {} => {
                 return Ok(Answer::Report {
                     metrics: serde_json::to_value(&self.scores).unwrap(),
