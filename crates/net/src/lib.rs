@@ -10,6 +10,7 @@ mod error;
 mod hello;
 mod listener;
 mod socket;
+mod strangers;
 mod stream;
 mod tls;
 mod token;

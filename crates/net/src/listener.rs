@@ -3,22 +3,20 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::connection::LOOK;
+use crate::strangers::{Place, Strangers};
 use crate::{Connection, Deadline, Error, Hello, Security, Traffic};
 
 /// A peer that does not finish its hello by then is not one of ours.
 const HELLO_DEADLINE: Duration = Duration::from_secs(10);
-/// Connections whose peers have not said who they are. Each costs a thread: more are closed at once, and
-/// peers of ours try again.
-const MAX_STRANGERS: usize = 256;
 
 pub struct Listener {
     socket: TcpListener,
     address: SocketAddr,
-    strangers: Arc<AtomicUsize>,
+    strangers: Arc<Strangers>,
     stop: Arc<AtomicBool>,
 }
 
@@ -62,9 +60,9 @@ impl Listener {
     pub fn accept(&self) -> Result<Acceptance, Error> {
         while !self.stop.load(Ordering::Relaxed) {
             match self.socket.accept() {
-                Ok((socket, _)) => {
-                    let place = Place::take(&self.strangers);
-                    if self.strangers.load(Ordering::Relaxed) <= MAX_STRANGERS {
+                Ok((socket, peer)) => {
+                    // Without a place it is closed, and a peer of ours tries again.
+                    if let Ok(place) = self.strangers.take_place(&socket, peer.ip()) {
                         return Ok(Acceptance {
                             socket,
                             _place: place,
@@ -89,22 +87,6 @@ impl Listener {
             }
         }
         Err(Error::Stopped)
-    }
-}
-
-/// One of those whom nobody knows yet.
-struct Place(Arc<AtomicUsize>);
-
-impl Place {
-    fn take(strangers: &Arc<AtomicUsize>) -> Self {
-        strangers.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(strangers))
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

@@ -110,28 +110,77 @@ fn strangers_who_say_nothing_do_not_keep_others_out() {
     drop((silent, mad));
 }
 
-#[test]
-fn strangers_beyond_number_are_closed_at_once() {
+/// More than there are places for.
+const CROWD: usize = 300;
+
+/// Accepts `number` connections and hears each on a thread of its own; gives how many have said hello.
+fn serve(listener: &Listener, number: usize, stop: &Arc<AtomicBool>) -> usize {
+    let own = hello(Role::Pserver, "pserver-0");
     let security = Security::default();
-    let mut listener = Listener::bind("127.0.0.1:0", &security, false).unwrap();
-    let stop = Arc::new(AtomicBool::new(false));
-    listener.stop_with(Arc::clone(&stop));
-    let address = listener.address();
-    let mut held = Vec::new();
-    for _ in 0..256 {
-        held.push((TcpStream::connect(address).unwrap(), listener.accept().unwrap()));
-    }
-    let mut one_more = TcpStream::connect(address).unwrap();
     thread::scope(|scope| {
-        let accepting = scope.spawn(|| listener.accept().err());
-        assert_eq!(one_more.read(&mut [0]).unwrap(), 0);
+        let heard: Vec<_> = (0..number)
+            .map(|_| {
+                let (accepted, own, security) = (listener.accept().unwrap(), &own, &security);
+                let stop = Arc::clone(stop);
+                scope.spawn(move || accepted.welcome(own, security, Arc::default(), stop).is_ok())
+            })
+            .collect();
+        let heard = heard.into_iter().map(|each| each.join().unwrap());
+        heard.filter(|is_heard| *is_heard).count()
+    })
+}
+
+#[test]
+fn a_crowd_that_says_nothing_makes_place_for_those_who_come() {
+    let security = Security::default();
+    let listener = Listener::bind("127.0.0.1:0", &security, false).unwrap();
+    let address = listener.address().to_string();
+    let stop = Arc::new(AtomicBool::new(false));
+    thread::scope(|scope| {
+        let server = scope.spawn(|| serve(&listener, CROWD + 1, &stop));
+        let mut crowd: Vec<TcpStream> = (0..CROWD)
+            .map(|_| TcpStream::connect(&address).unwrap())
+            .collect();
+        let opened = open(&address, &security);
+        assert!(opened.is_ok(), "{}", error(opened));
+        assert_eq!(crowd[0].read(&mut [0]).unwrap(), 0, "the first of them is closed");
+        let last = crowd.last_mut().unwrap();
+        last.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+        assert!(last.read(&mut [0]).is_err(), "the last of them has its time");
         stop.store(true, Ordering::Relaxed);
-        assert!(matches!(accepting.join().unwrap(), Some(Error::Stopped)));
+        assert_eq!(server.join().unwrap(), 1);
     });
-    stop.store(false, Ordering::Relaxed);
-    held.pop();
-    let _again = TcpStream::connect(address).unwrap();
-    assert!(listener.accept().is_ok());
+}
+
+#[test]
+fn a_crowd_of_one_address_closes_none_of_another() {
+    let security = Security::default();
+    let listener = Listener::bind("0.0.0.0:0", &security, true).unwrap();
+    let port = listener.address().port();
+    let mut other = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    let mut held = vec![listener.accept().unwrap()];
+    let mut crowd = Vec::new();
+    for _ in 0..CROWD {
+        crowd.push(connect_from([127, 0, 0, 2], port));
+        held.push(listener.accept().unwrap());
+    }
+    other.set_read_timeout(Some(Duration::from_millis(1))).unwrap();
+    assert!(
+        other.read(&mut [0]).is_err(),
+        "it is older than all, and not closed"
+    );
+    assert_eq!(crowd[0].read(&mut [0]).unwrap(), 0);
+}
+
+/// A connection to this machine from another of its own addresses.
+fn connect_from(address: [u8; 4], port: u16) -> TcpStream {
+    use socket2::{Domain, SockAddr, Socket, Type};
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    let own = SockAddr::from(std::net::SocketAddr::from((address, 0)));
+    socket.bind(&own).unwrap();
+    let there = SockAddr::from(std::net::SocketAddr::from(([127, 0, 0, 1], port)));
+    socket.connect(&there).unwrap();
+    socket.into()
 }
 
 #[test]
