@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use clickmill_wire::hello::{Hello, Refusal};
-use clickmill_wire::{Frame, HEADER_BYTES, Header, Kind, MAX_PAYLOAD};
+use clickmill_wire::hello::{Hello, MAX_HELLO_BYTES, Refusal};
+use clickmill_wire::{FIRST_BYTE, Frame, HEADER_BYTES, Header, Kind, MAX_PAYLOAD};
 use rustls::{ClientConnection, ServerConnection};
 
+use crate::error::ENCRYPTION;
 use crate::socket::{connect, prepare};
 use crate::stream::{Failure, Stream};
 use crate::{Deadline, Error, Security, hello};
@@ -18,6 +19,14 @@ use crate::{Deadline, Error, Security, hello};
 pub(crate) const LOOK: Duration = Duration::from_millis(200);
 /// How long a peer may take to read why it is sent away.
 const FAREWELL: Duration = Duration::from_secs(2);
+
+/// With which a handshake of TLS begins.
+const TLS_FIRST_BYTE: u8 = 0x16;
+
+const EXPECTS_TLS: &str = "this server expects TLS: set `cluster.tls` in the configuration of this process, or \
+                           --tls-certificate, --tls-key and --tls-authority on its command line";
+const KNOWS_NO_TLS: &str = "this server does not use TLS: start it with --tls-certificate, --tls-key and --tls-authority, \
+                            or leave `cluster.tls` out of the configuration of this process";
 
 /// Bytes of frames, in both directions; shared by all connections that count into it.
 #[derive(Debug, Default)]
@@ -116,8 +125,25 @@ impl Connection {
     }
 
     fn answer(&mut self, own: &Hello, security: &Security, deadline: Deadline) -> Result<Hello, Error> {
+        let (first, is_encrypted) = (self.first_byte(deadline)?, security.tls.is_some());
+        if is_encrypted && first == FIRST_BYTE {
+            self.stream.speak_plainly();
+            self.refuse(ENCRYPTION, EXPECTS_TLS, 0, deadline)?;
+            return Err(self.misfit("does not use TLS, and this process expects it"));
+        }
+        if !is_encrypted && first == TLS_FIRST_BYTE {
+            self.refuse(ENCRYPTION, KNOWS_NO_TLS, 0, deadline)?;
+            return Err(self.misfit("uses TLS, and this process does not"));
+        }
         self.handshake(deadline)?;
         hello::answer(self, own, security, deadline)
+    }
+
+    fn misfit(&self, reason: &'static str) -> Error {
+        Error::Encryption {
+            peer: self.peer.clone(),
+            reason,
+        }
     }
 
     /// Leaves a stranger time to read our last words: a socket that is closed while bytes of the peer lie
@@ -312,12 +338,42 @@ impl Connection {
     }
 
     fn handshake(&mut self, deadline: Deadline) -> Result<(), Error> {
+        let mut is_heard = false;
         while self.stream.is_handshaking() {
             self.begin_wait(deadline)?;
+            if !self.stream.wants_write() && !is_heard {
+                if self.first_byte(deadline)? == FIRST_BYTE {
+                    return Err(self.plain_refusal(deadline));
+                }
+                is_heard = true;
+            }
             let outcome = self.stream.handshake();
             self.unless_timeout(outcome)?;
         }
         Ok(())
+    }
+
+    /// What a server says that does not encrypt. Nothing of it is believed but that it refuses.
+    fn plain_refusal(&mut self, deadline: Deadline) -> Error {
+        self.stream.speak_plainly();
+        let mut frame = Frame::default();
+        match self.receive_up_to(MAX_HELLO_BYTES, &mut frame, deadline) {
+            Ok(header) => self.unexpected(header.kind, &frame),
+            Err(error) => error,
+        }
+    }
+
+    /// The first byte of all that the peer says; it stays where it is.
+    fn first_byte(&mut self, deadline: Deadline) -> Result<u8, Error> {
+        loop {
+            self.begin_wait(deadline)?;
+            let first = self.stream.first().map_err(Failure::from);
+            match self.unless_timeout(first)? {
+                Some(Some(first)) => return Ok(first),
+                Some(None) => return Err(self.closed()),
+                None => {}
+            }
+        }
     }
 
     /// At least one byte.

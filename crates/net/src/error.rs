@@ -4,6 +4,9 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// The code of a refusal.
+pub(crate) const ENCRYPTION: &str = "encryption";
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot connect to {peer}: {source}")]
@@ -36,6 +39,9 @@ pub enum Error {
     Version { peer: String, expected: u32, found: u32 },
     #[error("{peer} {reason}")]
     Token { peer: String, reason: &'static str },
+    /// One of the two sides encrypts, the other does not.
+    #[error("{peer} {reason}")]
+    Encryption { peer: String, reason: &'static str },
     #[error("{}: {reason}", file.display())]
     File { file: PathBuf, reason: String },
     #[error("TLS with {peer}: {source}")]
@@ -45,6 +51,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the peer has refused since one of the two sides encrypts and the other does not: waiting changes nothing.
+    pub fn is_about_encryption(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == ENCRYPTION)
+    }
+
     /// Whether the same request may succeed on a new connection.
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -55,6 +66,7 @@ impl Error {
             | Self::Refused { .. }
             | Self::Version { .. }
             | Self::Token { .. }
+            | Self::Encryption { .. }
             | Self::File { .. }
             | Self::Tls { .. }
             | Self::Stopped => false,

@@ -67,6 +67,24 @@ impl Stream {
         session.is_some_and(|session| session.is_handshaking() || session.wants_write())
     }
 
+    /// Whether the handshake waits for our own bytes to go out.
+    pub(crate) fn wants_write(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.wants_write())
+    }
+
+    /// The first byte that the peer has sent and nobody has read; none: the peer has closed.
+    pub(crate) fn first(&mut self) -> io::Result<Option<u8>> {
+        if self.ahead.is_empty() {
+            self.ahead.fill(&mut self.socket)?;
+        }
+        Ok((!self.ahead.is_empty()).then(|| self.ahead.bytes[self.ahead.begin]))
+    }
+
+    /// Gives the session up before anything was agreed on: what comes and goes is not encrypted.
+    pub(crate) fn speak_plainly(&mut self) {
+        self.session = None;
+    }
+
     /// The next operation of the handshake.
     pub(crate) fn handshake(&mut self) -> Result<(), Failure> {
         let Some(session) = &mut self.session else {

@@ -82,6 +82,11 @@ impl Link {
         Ok(reply)
     }
 
+    /// Why it will never be reached, where only one of the two encrypts.
+    pub(crate) fn misfit(&self) -> Option<&Error> {
+        self.failure.as_ref().filter(|error| error.is_about_encryption())
+    }
+
     /// Why it will never be reached, where the two have not the same token.
     pub(crate) fn wrong_token(&self) -> Option<&Error> {
         let is_token = |error: &&Error| {

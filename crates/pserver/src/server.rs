@@ -19,7 +19,7 @@ use crate::memory::Guard;
 
 /// A trainer that computes says nothing for a while; one that is gone is found by its heartbeats.
 /// Exit code of a process that was given the wrong token, as the command line has it.
-const WRONG_TOKEN: i32 = 2;
+const WRONG_SETTINGS: i32 = 2;
 const IDLE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 pub struct ServerSettings {
@@ -345,12 +345,20 @@ impl Connections {
                 },
             };
             let reply = link.ask(request);
+            if let Some(error) = link.misfit() {
+                let words = format!("the coordinator refuses this server: {error}");
+                self.ending.end(Outcome {
+                    exit_code: WRONG_SETTINGS,
+                    words,
+                });
+                return;
+            }
             if reply.is_some() {
                 heard = Instant::now();
             } else if let Some(error) = link.wrong_token() {
                 // Waiting makes no other token of it.
                 self.ending.end(Outcome {
-                    exit_code: WRONG_TOKEN,
+                    exit_code: WRONG_SETTINGS,
                     words: error.to_string(),
                 });
                 return;

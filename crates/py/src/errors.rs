@@ -146,6 +146,8 @@ pub(crate) fn net(py: Python<'_>, error: &clickmill_net::Error) -> PyErr {
         Error::Refused { code, .. } if code == "diverged" => {
             raise(py, &DIVERGED_ERROR, "DivergedError", error.to_string())
         }
+        // Those who wait for a server would wait in vain.
+        error if error.is_about_encryption() => raise(py, &CONFIG_ERROR, "ConfigError", error.to_string()),
         Error::File { .. } | Error::Open { .. } => raise(py, &CONFIG_ERROR, "ConfigError", error.to_string()),
         Error::Refused { code, .. } if code == "token" => {
             raise(py, &TOKEN_ERROR, "TokenError", error.to_string())
@@ -159,6 +161,7 @@ pub(crate) fn net(py: Python<'_>, error: &clickmill_net::Error) -> PyErr {
         | Error::Wire { .. }
         | Error::Refused { .. }
         | Error::Version { .. }
+        | Error::Encryption { .. }
         | Error::Tls { .. } => raise(py, &WIRE_ERROR, "WireError", error.to_string()),
     }
 }

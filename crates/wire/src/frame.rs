@@ -11,6 +11,8 @@ pub const MAX_PAYLOAD: u32 = 1 << 30;
 const FIRST_ROOM: usize = 1 << 20;
 
 const MAGIC: u32 = u32::from_le_bytes(*b"CKM1");
+/// With which every frame begins, and nothing that is encrypted.
+pub const FIRST_BYTE: u8 = MAGIC.to_le_bytes()[0];
 
 /// What a payload is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

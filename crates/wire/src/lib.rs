@@ -19,7 +19,7 @@ mod timing;
 
 pub use bytes::{Reader, Writer};
 pub use error::Error;
-pub use frame::{Frame, HEADER_BYTES, Header, Kind, MAX_PAYLOAD};
+pub use frame::{FIRST_BYTE, Frame, HEADER_BYTES, Header, Kind, MAX_PAYLOAD};
 pub use timing::Timing;
 
 /// Raised with every change that an older peer would misread; peers of different versions part at hello.

@@ -9,7 +9,8 @@ use clickmill_net::{Connection, Error, Role, Security, Tls, TlsFiles};
 use clickmill_wire::{Frame, Kind};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
-use crate::{brief, error, hello, meet, soon, with_token};
+use crate::raw::Raw;
+use crate::{brief, error, hello, meet, open, soon, with_token};
 
 const NAME: &str = "cluster.example";
 
@@ -130,16 +131,57 @@ fn a_server_certificate_made_out_to_another_name_is_refused() {
 }
 
 #[test]
-fn encryption_on_one_side_alone_makes_no_connection() {
+fn encryption_on_one_side_alone_makes_no_connection_and_both_are_told() {
     let authority = Authority::new();
     let encrypted = encrypted(authority.tls(NAME, &authority));
     let plain = with_token("a secret of this cluster");
     let (opened, welcomed) = meet(&plain, &encrypted);
-    assert!(opened.is_err());
-    assert!(matches!(error(welcomed), Error::Tls { .. }));
+    let words = told(opened);
+    assert!(
+        words.contains("this server expects TLS: set `cluster.tls`"),
+        "{words}"
+    );
+    let words = error(welcomed).to_string();
+    assert!(
+        words.contains("does not use TLS, and this process expects it"),
+        "{words}"
+    );
     let (opened, welcomed) = meet(&encrypted, &plain);
-    assert!(opened.is_err());
-    assert!(matches!(error(welcomed), Error::Wire { .. }));
+    let words = told(opened);
+    assert!(
+        words.contains("this server does not use TLS: start it with --tls-certificate"),
+        "{words}"
+    );
+    let words = error(welcomed).to_string();
+    assert!(words.contains("uses TLS, and this process does not"), "{words}");
+}
+
+/// In which words a client is refused; they name the server.
+fn told(opened: Result<Connection, Error>) -> String {
+    let error = error(opened);
+    assert!(error.is_about_encryption() && !error.is_retryable(), "{error}");
+    let words = error.to_string();
+    assert!(words.starts_with("127.0.0.1:"), "{words}");
+    words
+}
+
+#[test]
+fn a_plain_hello_in_answer_to_a_handshake_makes_no_connection() {
+    let authority = Authority::new();
+    let security = encrypted(authority.tls(NAME, &authority));
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut raw = Raw {
+                socket: listener.accept().unwrap().0,
+            };
+            raw.send_json(Kind::Hello, &serde_json::json!({ "protocol": 1 }));
+            raw.wait_for_end();
+        });
+        let error = error(open(&address, &security));
+        assert!(matches!(error, Error::Wire { .. }), "{error}");
+    });
 }
 
 #[test]
