@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
 from tests.checkpoints import fingerprint
-from tests.cluster.fleet import SAMPLES, fleet
+from tests.cluster.fleet import SAMPLES, fleet, name_of
+from tests.cluster.process import Command
 from tests.cluster.test_kill_training import KILLS, SEED
 
 SEEDS = range(SEED, SEED + max(KILLS // 3, 1))
@@ -22,6 +24,11 @@ def moments(seed: int, count: int) -> list[int]:
     return sorted(draw.randrange(2 * SAMPLES - 200) for _ in range(count))
 
 
+def has_joined(trainer: Command, status: dict[str, Any]) -> bool:
+    """The end of a run waits for one that never does."""
+    return any(each["name"] == name_of(trainer) for each in status["trainers"])
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("strategy", ["sync", "async", "hybrid", "geo"])
 def test_the_others_finish_what_a_killed_trainer_had(cluster_place, undisturbed_sync, strategy, seed):
@@ -30,7 +37,12 @@ def test_the_others_finish_what_a_killed_trainer_had(cluster_place, undisturbed_
         options = options[:1]
     with fleet(cluster_place, 2, 3, *options) as own:
         for moment in moments(seed, 2):
-            if own.wait_for_samples(moment):
+            joined = own.wait_until(
+                lambda status, moment=moment: (
+                    status["samples"] >= moment and has_joined(own.members[0], status)
+                )
+            )
+            if joined is not None:
                 own.kill(own.members[0])
         summary = own.finish()
         own.assert_exact(summary)
