@@ -17,9 +17,9 @@ use crate::host::Host;
 use crate::link::{ANSWER, Link, own_hello};
 use crate::memory::Guard;
 
-/// A trainer that computes says nothing for a while; one that is gone is found by its heartbeats.
-/// Exit code of a process that was given the wrong token, as the command line has it.
+/// Exit code of a process that was given the wrong token or the wrong encryption, as the command line has it.
 const WRONG_SETTINGS: i32 = 2;
+/// A trainer that computes says nothing for a while; one that is gone is found by its heartbeats.
 const IDLE: Duration = Duration::from_secs(7 * 24 * 3600);
 
 pub struct ServerSettings {
