@@ -192,11 +192,10 @@ impl Coordinator {
         }
         if let Phase::Ending(ending) = &mut self.phase
             && ending.is_old()
+            && !differences.is_empty()
         {
-            if !differences.is_empty() {
-                ending.told_trainer(from.connection, job.trainers);
-                return differing(differences);
-            }
+            ending.told_trainer(from.connection, job.trainers);
+            return differing(differences);
         }
         if self.is_over() {
             self.told_trainer(from, job.trainers);
