@@ -115,13 +115,18 @@ class Worker:
             self._read([stream for stream, _ in taken], [first for _, first in taken])
 
     def _take_all(self, streams: Sequence[Stream]) -> list[Taken | None]:
-        """The batches that follow, announced unless a fence comes first, at which servers would forget them."""
+        """The batches that follow, announced unless a fence comes first: no row is made before it."""
         taken = [self._take(stream) for stream in streams]
         tickets = [each[1] for each in taken if each is not None]
-        if tickets and self._announces and self._fence <= self._membership.fence:
+        if tickets and self._announces and not self._is_fence_next():
             with self._tools.stopwatch.measure("pull"):
                 self.session.announce(tickets)
         return taken
+
+    def _is_fence_next(self) -> bool:
+        """Whether a fence comes after the batch at hand, as far as is known before its push."""
+        is_counted = self._until is not None and self._round + 1 >= self._until
+        return is_counted or self._fence > self._membership.fence
 
     def _take(self, stream: Stream) -> Taken | None:
         with self._tools.stopwatch.measure("read"):
@@ -171,9 +176,9 @@ class Worker:
         ]
         # What all trainers of a round have heard of: the answer to this push may name the next one already.
         fence = self._fence
+        asked = [] if self._is_fence_next() else going_on
         self._round += 1
         is_counted = self._until is not None and self._round >= self._until
-        asked = [] if is_counted or fence > self._membership.fence else going_on
         for stream in streams:
             stream.current = None
         self._step_all(pushes, [stream for stream, _ in asked], [after for _, after in asked])
