@@ -19,12 +19,8 @@ fn signs(bytes: &[u8]) -> Vec<u64> {
 pub fn step_payload(step: &Step<'_>) -> Vec<u8> {
     let mut frame = Frame::default();
     let mut out = frame.begin();
-    if step.is_announcement {
-        step::encode_announcement(&mut out, &step.origin);
-    } else {
-        step::encode_head(&mut out, &step.origin, step.is_committed);
-        step::encode_count(&mut out, step.pushes.len());
-    }
+    step::encode_head(&mut out, &step.origin, step.is_committed);
+    step::encode_count(&mut out, step.pushes.len());
     for push in &step.pushes {
         write_push(&mut out, push);
     }
@@ -88,7 +84,6 @@ fn write_keys(out: &mut Writer<'_>, keys: &Keys<'_>) {
         is_training: keys.is_training,
         wants_full_rows: keys.wants_full_rows,
         precision: keys.precision,
-        was_announced: keys.was_announced,
         num_feeds: keys.feeds.len(),
     };
     step::encode_keys(out, &head);
@@ -136,7 +131,6 @@ pub fn step_seeds() -> Vec<Vec<u8>> {
         is_training: true,
         wants_full_rows: false,
         precision: Precision::Bf16,
-        was_announced: false,
         feeds: vec![step::FeedKeys {
             table: 0,
             signs: &[7; 16],
@@ -145,7 +139,6 @@ pub fn step_seeds() -> Vec<Vec<u8>> {
     let asks = Step {
         origin,
         is_committed: false,
-        is_announcement: false,
         pushes: Vec::new(),
         keys: vec![keys.clone()],
     };
@@ -191,18 +184,6 @@ pub fn step_seeds() -> Vec<Vec<u8>> {
         full(Precision::Fp32, true),
         full(Precision::Bf16, false),
         asks.clone(),
-        Step {
-            is_announcement: true,
-            ..asks.clone()
-        },
-        Step {
-            keys: vec![Keys {
-                was_announced: true,
-                feeds: Vec::new(),
-                ..keys
-            }],
-            ..full(Precision::Fp32, false)
-        },
     ];
     steps.iter().map(step_payload).collect()
 }

@@ -627,12 +627,6 @@ class Session:
         """
         Ends the step under way, and all to come, with an `EpochError`. From any thread.
         """
-    def announce(self, /, tickets: SupportsGetItem[int, Ticket]) -> None:
-        """
-        Tells all servers the keys of `tickets`, to be trained on: they find the rows while they are not needed yet.
-
-        The next step with a push may ask for them; one announcement makes the one before void.
-        """
     def locate(self, /, batch: Batch, feeds: SupportsGetItem[int, tuple[SupportsIndex, SupportsIndex]]) -> Ticket:
         """
         Finds out which servers hold the rows of a batch; `feeds` are groups of the batch and table numbers.

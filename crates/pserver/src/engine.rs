@@ -166,12 +166,9 @@ impl Engine {
         if !step.keys.is_empty() {
             self.with(|life| {
                 life.check(origin.epoch, origin.incarnation)?;
-                if step.is_announcement {
-                    session.forget_announced();
-                }
                 step.keys
                     .iter()
-                    .try_for_each(|keys| session.read(keys, &mut life.model, !step.is_announcement))?;
+                    .try_for_each(|keys| session.read(keys, &mut life.model))?;
                 // Rows are made here and nowhere else.
                 if let Some(guard) = self.guard.get() {
                     guard.look(life);
@@ -179,7 +176,7 @@ impl Engine {
                 Ok(())
             })?;
         }
-        if step.is_announcement || !step.pushes.is_empty() && !step.is_committed {
+        if !step.pushes.is_empty() && !step.is_committed {
             received.timing(Duration::ZERO).encode(&mut reply.begin());
             return Ok(Answer::Held);
         }

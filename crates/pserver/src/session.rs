@@ -23,8 +23,8 @@ pub(crate) struct Session {
     pub round: Option<u64>,
     /// Rows that were given out, until their gradients come.
     tickets: HashMap<u64, Given>,
-    /// Rows that are to be given out with the next answer, or were announced, in the order they were asked for.
-    reading: Vec<Reading>,
+    /// Rows that are to be given out with the next answer.
+    pub reading: Vec<Reading>,
     /// What the last answer gave out, and to which push: it may be lost on its way, and be asked for again.
     given: (u64, Vec<Reading>),
 }
@@ -45,8 +45,6 @@ pub(crate) struct HeldStep {
 /// Keys of a batch whose rows were asked for.
 pub(crate) struct Reading {
     pub ticket: u64,
-    /// Not only announced.
-    is_asked: bool,
     pub wants_dense: bool,
     pub wants_full_rows: bool,
     pub precision: clickmill_wire::Precision,
@@ -122,34 +120,14 @@ impl Session {
         )))
     }
 
-    /// Drops what was announced and never asked for: another announcement says what comes next.
-    pub(crate) fn forget_announced(&mut self) {
-        self.reading.retain(|reading| reading.is_asked);
-    }
-
-    /// Begins to read; a request that came before, or was announced, is not located again.
-    pub(crate) fn read(&mut self, keys: &Keys<'_>, model: &mut Model, is_asked: bool) -> Result<(), Error> {
-        let known = self
-            .reading
-            .iter()
-            .position(|reading| reading.ticket == keys.ticket);
-        if let Some(place) = known {
-            let mut reading = self.reading.remove(place);
-            reading.is_asked |= is_asked;
-            reading.wants_dense |= keys.wants_dense;
-            self.reading.push(reading);
+    /// Begins to read; a request that came before is not located again.
+    pub(crate) fn read(&mut self, keys: &Keys<'_>, model: &mut Model) -> Result<(), Error> {
+        let is_known = self.tickets.contains_key(&keys.ticket)
+            || self.reading.iter().any(|reading| reading.ticket == keys.ticket);
+        if is_known {
             return Ok(());
         }
-        if self.tickets.contains_key(&keys.ticket) {
-            return Ok(());
-        }
-        if keys.was_announced {
-            return Err(Error::protocol(format!(
-                "rows of ticket {} are asked for, whose keys were not announced",
-                keys.ticket
-            )));
-        }
-        if self.tickets.len() + self.reading.len() >= MAX_TICKETS {
+        if self.tickets.len() >= MAX_TICKETS {
             return Err(Error::protocol(format!(
                 "{MAX_TICKETS} batches were read and never pushed"
             )));
@@ -168,7 +146,6 @@ impl Session {
         }
         self.reading.push(Reading {
             ticket: keys.ticket,
-            is_asked,
             wants_dense: keys.wants_dense,
             wants_full_rows: keys.wants_full_rows,
             precision: keys.precision,
@@ -179,10 +156,7 @@ impl Session {
 
     /// What is to be read for the answer to a push; what the answer of before gave, where that was lost.
     pub(crate) fn take_readings(&mut self, sequence: u64) -> Vec<Reading> {
-        let (readings, announced) = std::mem::take(&mut self.reading)
-            .into_iter()
-            .partition::<Vec<_>, _>(|reading| reading.is_asked);
-        self.reading = announced;
+        let readings = std::mem::take(&mut self.reading);
         if !readings.is_empty() {
             self.given = (sequence, Vec::new());
             return readings;

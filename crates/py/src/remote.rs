@@ -6,7 +6,7 @@
 )]
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -128,7 +128,6 @@ pub(crate) struct Ticket {
     /// Absent where plain signs are asked for.
     batch: Option<Arc<clickmill_samples::Batch>>,
     feeds: Vec<TicketFeed>,
-    was_announced: AtomicBool,
 }
 
 struct TicketFeed {
@@ -422,7 +421,6 @@ impl Session {
             number: self.inner.next_ticket(),
             batch: Some(Arc::clone(&batch.inner)),
             feeds: located,
-            was_announced: AtomicBool::new(false),
         })
     }
 
@@ -440,21 +438,7 @@ impl Session {
                 signs,
                 partition: Arc::new(partition),
             }],
-            was_announced: AtomicBool::new(false),
         })
-    }
-
-    /// Tells all servers the keys of `tickets`, to be trained on: they find the rows while they are not needed yet.
-    ///
-    /// The next step with a push may ask for them; one announcement makes the one before void.
-    fn announce(&self, py: Python<'_>, tickets: Vec<PyRef<'_, Ticket>>) -> PyResult<()> {
-        let keys = tickets.iter().map(|ticket| ticket.keys(true, false)).collect();
-        py.detach(|| self.inner.announce(keys))
-            .map_err(|error| errors::remote(py, &error))?;
-        for ticket in &tickets {
-            ticket.was_announced.store(true, Ordering::Relaxed);
-        }
-        Ok(())
     }
 
     /// One frame to every server: pushes, and the keys of `tickets`, whose rows come back as lookups.
@@ -477,11 +461,7 @@ impl Session {
         let wants_dense = parameters.is_some();
         let keys = tickets
             .iter()
-            .map(|ticket| KeysRequest {
-                // Without a push there may have been a fence, at which servers forget.
-                was_announced: train && !pushes.is_empty() && ticket.was_announced.load(Ordering::Relaxed),
-                ..ticket.keys(train, wants_dense)
-            })
+            .map(|ticket| ticket.keys(train, wants_dense))
             .collect();
         let mut parameters = parameters.unwrap_or_default();
         let mut arrays = parameters
@@ -567,7 +547,6 @@ impl Ticket {
             wants_dense,
             is_training,
             wants_full_rows: false,
-            was_announced: false,
             feeds: self
                 .feeds
                 .iter()

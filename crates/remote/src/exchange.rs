@@ -248,7 +248,6 @@ fn keys(session: &Session, feeds: Vec<Feed>, wants_dense: bool, wants_full_rows:
         wants_dense,
         is_training: false,
         wants_full_rows,
-        was_announced: false,
         feeds,
     }
 }

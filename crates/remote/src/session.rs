@@ -13,7 +13,7 @@ use crate::Error;
 use crate::link::Link;
 use crate::pool::Pool;
 use crate::spent::{Exchange, Spent};
-use crate::step::{Answer, FeedRows, KeysRequest, PushRequest, Shape, encode, encode_announcement, scatter};
+use crate::step::{Answer, FeedRows, KeysRequest, PushRequest, Shape, encode, scatter};
 use clickmill_wire::numbers::{unpack, unpack_to};
 
 /// What does not change while a trainer lives.
@@ -208,36 +208,6 @@ impl Session {
         spent.pull += began.elapsed();
         *lock(&self.spent) += if has_push { spent } else { spent.of_reading() };
         answer
-    }
-
-    /// Tells all servers the keys of a step to come, which then find their rows while its batch is not needed yet.
-    ///
-    /// The step itself must bring a push, and name the keys as announced.
-    pub fn announce(&self, keys: Vec<KeysRequest>) -> Result<(), Error> {
-        let origin = Origin {
-            epoch: self.place.epoch,
-            incarnation: self.place.incarnation,
-            sequence: 0,
-        };
-        let bounds = self.bounds.clone();
-        let (is_alone, precision) = (self.links.len() == 1, self.settings.precision);
-        self.on_all(
-            Kind::Step,
-            move |server, frame| {
-                let shape = Shape {
-                    server,
-                    is_alone,
-                    precision,
-                    bounds: &bounds,
-                };
-                encode_announcement(frame, &shape, &origin, &keys);
-            },
-            |channel, kind, _, _| {
-                check(kind, Kind::Held, &channel.link.name)?;
-                Ok(Spent::default())
-            },
-        )?;
-        Ok(())
     }
 
     /// Asks all servers: `write` makes the frame of each, `end` looks at its answer.

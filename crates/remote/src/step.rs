@@ -52,14 +52,11 @@ pub struct FeedPush {
 }
 
 /// Rows to be read.
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag on the wire")]
 pub struct KeysRequest {
     pub ticket: u64,
     pub wants_dense: bool,
     pub is_training: bool,
     pub wants_full_rows: bool,
-    /// The servers have them already.
-    pub was_announced: bool,
     /// Table, signs and where they are.
     pub feeds: Vec<(u16, Arc<Vec<u64>>, Arc<Partition>)>,
 }
@@ -102,6 +99,9 @@ pub(crate) fn encode(
     pushes: &[PushRequest],
     keys: &[KeysRequest],
 ) {
+    let Shape {
+        server, precision, ..
+    } = *shape;
     let mut out = frame.begin();
     step::encode_head(&mut out, origin, shape.is_alone);
     step::encode_count(&mut out, pushes.len());
@@ -109,32 +109,8 @@ pub(crate) fn encode(
     for push in pushes {
         encode_push(&mut out, shape, push, &mut gathered);
     }
-    encode_keys(&mut out, shape, keys);
-}
-
-/// Writes the frame of one server that says what will be asked for.
-pub(crate) fn encode_announcement(
-    frame: &mut Frame,
-    shape: &Shape<'_>,
-    origin: &Origin,
-    keys: &[KeysRequest],
-) {
-    let mut out = frame.begin();
-    step::encode_announcement(&mut out, origin);
-    encode_keys(&mut out, shape, keys);
-}
-
-fn encode_keys(out: &mut Writer<'_>, shape: &Shape<'_>, keys: &[KeysRequest]) {
-    let Shape {
-        server, precision, ..
-    } = *shape;
-    step::encode_count(out, keys.len());
+    step::encode_count(&mut out, keys.len());
     for keys in keys {
-        let feeds = if keys.was_announced {
-            &[]
-        } else {
-            keys.feeds.as_slice()
-        };
         let head = KeysHead {
             ticket: keys.ticket,
             wants_dense: keys.wants_dense,
@@ -146,12 +122,11 @@ fn encode_keys(out: &mut Writer<'_>, shape: &Shape<'_>, keys: &[KeysRequest]) {
             } else {
                 precision
             },
-            was_announced: keys.was_announced,
-            num_feeds: feeds.len(),
+            num_feeds: keys.feeds.len(),
         };
-        step::encode_keys(out, &head);
-        for (table, signs, partition) in feeds {
-            step::encode_feed(out, *table, partition.share(server, signs));
+        step::encode_keys(&mut out, &head);
+        for (table, signs, partition) in &keys.feeds {
+            step::encode_feed(&mut out, *table, partition.share(server, signs));
         }
     }
 }

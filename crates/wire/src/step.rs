@@ -8,15 +8,13 @@
 //! part    = ticket u64 | feed u16 | table u16 | rate f32 | scale f32 | rows u32 | width u32 | signs u8
 //!           | signs u64[rows]? | numbers [rows, width] | counts u8 | shows f32[rows]? | clicks f32[rows]?
 //! scores  = count u32 | has u8 | scores f32[count] | labels f32[count] | weights f32[count]? | groups u64[count]?
-//! keys    = ticket u64 | flags u8 | feeds u16 | feed*; no feeds where they were announced
+//! keys    = ticket u64 | flags u8 | feeds u16 | feed*
 //! feed    = table u16 | count u32 | signs u64[count]
 //! commit  = origin
 //! ```
 //!
 //! A frame has one push for each lane that its trainer works for, nearly always one.
-//! A part without signs speaks of the rows that the server gave for `ticket`: keys travel once. An announcement
-//! brings keys while the batch before theirs is still computed: the server finds their rows, or makes them, and
-//! reads them when a later step asks for them by their ticket.
+//! A part without signs speaks of the rows that the server gave for `ticket`: keys travel once.
 
 use crate::{Error, Precision, Reader, Writer};
 
@@ -29,7 +27,6 @@ const MIN_KEYS_BYTES: usize = 11;
 const MIN_FEED_BYTES: usize = 6;
 
 const IS_COMMITTED: u8 = 1;
-const IS_ANNOUNCEMENT: u8 = 2;
 
 const IS_LAST: u8 = 1;
 const IS_DIFFERENCE: u8 = 2;
@@ -38,7 +35,6 @@ const WANTS_DENSE: u8 = 1;
 const IS_TRAINING: u8 = 2;
 const WANTS_FULL_ROWS: u8 = 4;
 const WANTS_BF16: u8 = 8;
-const WAS_ANNOUNCED: u8 = 16;
 
 /// Who speaks, and which of its steps it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +66,6 @@ pub struct Step<'a> {
     pub origin: Origin,
     /// There is no other server: held and committed are the same.
     pub is_committed: bool,
-    /// Rows are to be found; a later step asks for them.
-    pub is_announcement: bool,
     pub pushes: Vec<Push<'a>>,
     pub keys: Vec<Keys<'a>>,
 }
@@ -131,7 +125,6 @@ pub struct Scores<'a> {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag on the wire")]
 pub struct Keys<'a> {
     /// Name of these rows in the push to come.
     pub ticket: u64,
@@ -142,8 +135,6 @@ pub struct Keys<'a> {
     pub wants_full_rows: bool,
     /// Of the answer.
     pub precision: Precision,
-    /// The server has them already.
-    pub was_announced: bool,
     pub feeds: Vec<FeedKeys<'a>>,
 }
 
@@ -163,10 +154,9 @@ impl<'a> Step<'a> {
         let mut bytes = Reader::new(payload);
         let origin = Origin::decode(&mut bytes)?;
         let flags = bytes.u8("the flags of a step")?;
-        if flags & !(IS_COMMITTED | IS_ANNOUNCEMENT) != 0 {
+        if flags & !IS_COMMITTED != 0 {
             return Err(Error::value("the flags of a step", u64::from(flags)));
         }
-        let is_announcement = flags & IS_ANNOUNCEMENT != 0;
         let num_pushes = limited(bytes.u16("the number of pushes")?)?;
         let mut pushes = Vec::with_capacity(bytes.at_most(num_pushes, MIN_PUSH_BYTES));
         for _ in 0..num_pushes {
@@ -178,14 +168,9 @@ impl<'a> Step<'a> {
             keys.push(Keys::decode(&mut bytes)?);
         }
         bytes.end()?;
-        let brings_more = !pushes.is_empty() || keys.iter().any(|keys| !keys.is_training);
-        if is_announcement && (brings_more || flags & IS_COMMITTED != 0) {
-            return Err(Error::value("the flags of a step", u64::from(flags)));
-        }
         Ok(Self {
             origin,
             is_committed: flags & IS_COMMITTED != 0,
-            is_announcement,
             pushes,
             keys,
         })
@@ -196,13 +181,6 @@ impl<'a> Step<'a> {
 pub fn encode_head(out: &mut Writer<'_>, origin: &Origin, is_committed: bool) {
     origin.encode(out);
     out.u8(if is_committed { IS_COMMITTED } else { 0 });
-}
-
-/// Begins an announcement; then come no pushes, and the keys as in a step.
-pub fn encode_announcement(out: &mut Writer<'_>, origin: &Origin) {
-    origin.encode(out);
-    out.u8(IS_ANNOUNCEMENT);
-    encode_count(out, 0);
 }
 
 /// How many pushes, parts, keys or feeds follow.
@@ -319,15 +297,12 @@ pub fn encode_scores(
 
 /// Head of the keys of a batch; `num_feeds` times `encode_feed` follows.
 #[derive(Clone, Copy, Debug)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag on the wire")]
 pub struct KeysHead {
     pub ticket: u64,
     pub wants_dense: bool,
     pub is_training: bool,
     pub wants_full_rows: bool,
     pub precision: Precision,
-    /// The server has them already: there are no feeds.
-    pub was_announced: bool,
     pub num_feeds: usize,
 }
 
@@ -337,8 +312,7 @@ pub fn encode_keys(out: &mut Writer<'_>, head: &KeysHead) {
     out.u8(flag(head.wants_dense, WANTS_DENSE)
         | flag(head.is_training, IS_TRAINING)
         | flag(head.wants_full_rows, WANTS_FULL_ROWS)
-        | flag(head.precision == Precision::Bf16, WANTS_BF16)
-        | flag(head.was_announced, WAS_ANNOUNCED));
+        | flag(head.precision == Precision::Bf16, WANTS_BF16));
     encode_count(out, head.num_feeds);
 }
 
@@ -430,7 +404,7 @@ impl<'a> Keys<'a> {
     fn decode(bytes: &mut Reader<'a>) -> Result<Self, Error> {
         let ticket = bytes.u64("a ticket")?;
         let flags = bytes.u8("the flags of keys")?;
-        if flags & !(WANTS_DENSE | IS_TRAINING | WANTS_FULL_ROWS | WANTS_BF16 | WAS_ANNOUNCED) != 0 {
+        if flags & !(WANTS_DENSE | IS_TRAINING | WANTS_FULL_ROWS | WANTS_BF16) != 0 {
             return Err(Error::value("the flags of keys", u64::from(flags)));
         }
         let num_feeds = limited(bytes.u16("the number of feeds")?)?;
@@ -451,7 +425,6 @@ impl<'a> Keys<'a> {
             } else {
                 Precision::Bf16
             },
-            was_announced: flags & WAS_ANNOUNCED != 0,
             feeds,
         })
     }

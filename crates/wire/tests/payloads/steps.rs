@@ -50,7 +50,7 @@ struct MadeScores {
 #[derive(Clone, Debug)]
 struct MadeKeys {
     ticket: u64,
-    flags: [bool; 4],
+    flags: [bool; 3],
     precision: Precision,
     feeds: Vec<(u16, Vec<u64>)>,
 }
@@ -86,14 +86,13 @@ impl MadeStep {
 
 impl MadeKeys {
     fn write(&self, out: &mut Writer<'_>) {
-        let [wants_dense, is_training, wants_full_rows, was_announced] = self.flags;
+        let [wants_dense, is_training, wants_full_rows] = self.flags;
         let head = KeysHead {
             ticket: self.ticket,
             wants_dense,
             is_training,
             wants_full_rows,
             precision: self.precision,
-            was_announced,
             num_feeds: self.feeds.len(),
         };
         step::encode_keys(out, &head);
@@ -103,12 +102,7 @@ impl MadeKeys {
     }
 
     fn check(&self, read: &Keys<'_>) {
-        let flags = [
-            read.wants_dense,
-            read.is_training,
-            read.wants_full_rows,
-            read.was_announced,
-        ];
+        let flags = [read.wants_dense, read.is_training, read.wants_full_rows];
         let found = (read.ticket, flags, read.precision);
         assert_eq!(found, (self.ticket, self.flags, self.precision));
         let feeds = self.feeds.iter().map(|(table, signs)| (*table, u64_bytes(signs)));
@@ -287,7 +281,7 @@ fn pushes() -> impl Strategy<Value = MadePush> {
 
 fn keys() -> impl Strategy<Value = MadeKeys> {
     let feed = (any::<u16>(), vec(any::<u64>(), 0..6));
-    let head = (any::<u64>(), any::<[bool; 4]>(), precisions());
+    let head = (any::<u64>(), any::<[bool; 3]>(), precisions());
     (head, vec(feed, 0..5)).prop_map(|((ticket, flags, precision), feeds)| MadeKeys {
         ticket,
         flags,
@@ -388,47 +382,6 @@ fn empty() -> MadeStep {
         is_committed: false,
         pushes: Vec::new(),
         keys: Vec::new(),
-    }
-}
-
-/// An announcement of keys, to be trained on or not, with `pushes` before them.
-fn announcement(is_training: bool, pushes: usize) -> Vec<u8> {
-    let mut frame = Frame::default();
-    let mut out = frame.begin();
-    step::encode_announcement(&mut out, &ORIGIN);
-    step::encode_count(&mut out, 1);
-    let keys = MadeKeys {
-        ticket: 6,
-        flags: [false, is_training, false, false],
-        precision: Precision::Fp32,
-        feeds: vec![(2, vec![7, 8])],
-    };
-    keys.write(&mut out);
-    let mut payload = frame.payload().to_vec();
-    if pushes > 0 {
-        let mut whole = step_of(&PartHead {
-            ticket: 1,
-            feed: 0,
-            table: 0,
-            rate: 0.1,
-            scale: 1.0,
-            rows: 0,
-            width: 0,
-        });
-        whole[HEAD_BYTES - 1] = payload[HEAD_BYTES - 1];
-        payload = whole;
-    }
-    payload
-}
-
-#[test]
-fn an_announcement_brings_keys_to_train_on_and_nothing_else() {
-    let payload = announcement(true, 0);
-    let read = Step::decode(&payload).unwrap();
-    assert!(read.is_announcement && !read.is_committed);
-    assert_eq!((read.keys[0].ticket, read.keys[0].feeds[0].table), (6, 2));
-    for wrong in [announcement(false, 0), announcement(true, 1)] {
-        assert!(matches!(Step::decode(&wrong), Err(Error::Value { .. })));
     }
 }
 

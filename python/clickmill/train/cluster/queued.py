@@ -22,9 +22,6 @@ logger = logging.getLogger("clickmill.train")
 class QueuedWorker(Worker):
     """Reads rows with its own session, and leaves pushes to a sender with another one."""
 
-    # What is read beside pushes waits for none of them.
-    _announces = False
-
     def __init__(
         self,
         tools: Tools,

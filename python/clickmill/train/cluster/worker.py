@@ -1,8 +1,7 @@
 """Steps of a trainer of a cluster.
 
-    compute   each stream's batch, cut over the workers; beside it the batches that follow are read, and their
-              keys announced to the servers, which find or make the rows
-    step      one frame to every server: gradients of all streams; rows of the batches that follow come back
+    compute   each stream's batch, cut over the workers; the batches that follow are read beside it
+    step      one frame to every server: gradients of all streams, keys of the batches that follow
 
 A trainer has one stream, or one for each lane that it works for. What it pushed is applied before it reads:
 its own updates are never stale.
@@ -61,8 +60,6 @@ class LeaseLost(Exception):  # noqa: N818 - no failure: what was leased is dealt
 class Worker:
     """Trains streams in one epoch of a cluster."""
 
-    _announces = True
-
     def __init__(
         self,
         tools: Tools,
@@ -101,7 +98,7 @@ class Worker:
         empty = [stream for stream in streams if stream.current is None]
         streams = [stream for stream in streams if stream.current is not None]
         while not any(stream.is_ended for stream in (*streams, *empty)):
-            ahead = crew.ahead(lambda: self._take_all(streams))
+            ahead = crew.ahead(lambda: [self._take(stream) for stream in streams])
             updates = [self._compute(crew, stream, pass_number) for stream in streams]
             with self._tools.stopwatch.waiting():
                 following = ahead()
@@ -113,20 +110,6 @@ class Worker:
         taken = [(stream, first) for stream, first in firsts if first is not None]
         if taken:
             self._read([stream for stream, _ in taken], [first for _, first in taken])
-
-    def _take_all(self, streams: Sequence[Stream]) -> list[Taken | None]:
-        """The batches that follow, announced unless a fence comes first: no row is made before it."""
-        taken = [self._take(stream) for stream in streams]
-        tickets = [each[1] for each in taken if each is not None]
-        if tickets and self._announces and not self._is_fence_next():
-            with self._tools.stopwatch.measure("pull"):
-                self.session.announce(tickets)
-        return taken
-
-    def _is_fence_next(self) -> bool:
-        """Whether a fence comes after the batch at hand, as far as is known before its push."""
-        is_counted = self._until is not None and self._round + 1 >= self._until
-        return is_counted or self._fence > self._membership.fence
 
     def _take(self, stream: Stream) -> Taken | None:
         with self._tools.stopwatch.measure("read"):
@@ -176,9 +159,9 @@ class Worker:
         ]
         # What all trainers of a round have heard of: the answer to this push may name the next one already.
         fence = self._fence
-        asked = [] if self._is_fence_next() else going_on
         self._round += 1
         is_counted = self._until is not None and self._round >= self._until
+        asked = [] if is_counted or fence > self._membership.fence else going_on
         for stream in streams:
             stream.current = None
         self._step_all(pushes, [stream for stream, _ in asked], [after for _, after in asked])
