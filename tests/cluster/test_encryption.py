@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from clickmill.cli.exits import USAGE
 from clickmill.errors import ConfigError
 from clickmill.ps.admin import Admin
 from tests.cluster.running import cluster
@@ -46,7 +47,7 @@ def test_a_server_that_encrypts_sends_those_away_who_do_not(tmp_path):
         with pytest.raises(ConfigError, match=f"^{running.address}: {EXPECTS_TLS}"):
             running.admin.status()
         for process in (running.trainer(), running.pserver("--index", "1")):
-            assert process.wait() != 0
+            assert process.wait() == USAGE, process.words
             assert f"{running.address}: {EXPECTS_TLS}" in process.words
 
 
@@ -59,5 +60,6 @@ def test_a_server_that_does_not_encrypt_sends_those_away_who_do(tmp_path):
         with pytest.raises(ConfigError, match=f"^{running.address}: {words}"):
             Admin(running.address, token=None, tls=tls).status()
         process = running.pserver("--index", "1", *arguments(tls))
-        assert process.wait() != 0
+        assert process.wait() == USAGE, process.words
         assert f"{running.address}: {words}" in process.words
+        assert "TLS to all of them or to none" in process.words

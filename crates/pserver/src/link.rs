@@ -82,18 +82,14 @@ impl Link {
         Ok(reply)
     }
 
-    /// Why it will never be reached, where only one of the two encrypts.
+    /// Why it will never be reached, where the two have not the same token, or only one of them encrypts.
     pub(crate) fn misfit(&self) -> Option<&Error> {
-        self.failure.as_ref().filter(|error| error.is_about_encryption())
-    }
-
-    /// Why it will never be reached, where the two have not the same token.
-    pub(crate) fn wrong_token(&self) -> Option<&Error> {
-        let is_token = |error: &&Error| {
+        let is_misfit = |error: &&Error| {
             matches!(error, Error::Token { .. })
                 || matches!(error, Error::Refused { code, .. } if code == "token")
+                || error.is_about_encryption()
         };
-        self.failure.as_ref().filter(is_token)
+        self.failure.as_ref().filter(is_misfit)
     }
 }
 

@@ -345,18 +345,10 @@ impl Connections {
                 },
             };
             let reply = link.ask(request);
-            if let Some(error) = link.misfit() {
-                let words = format!("the coordinator refuses this server: {error}");
-                self.ending.end(Outcome {
-                    exit_code: WRONG_SETTINGS,
-                    words,
-                });
-                return;
-            }
             if reply.is_some() {
                 heard = Instant::now();
-            } else if let Some(error) = link.wrong_token() {
-                // Waiting makes no other token of it.
+            } else if let Some(error) = link.misfit() {
+                // Waiting makes no other settings of them.
                 self.ending.end(Outcome {
                     exit_code: WRONG_SETTINGS,
                     words: error.to_string(),

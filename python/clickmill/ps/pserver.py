@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clickmill import _core
-from clickmill.errors import ClickmillError, FormatError, RunFailedError, TokenError
+from clickmill.errors import ConfigError, FormatError, RunFailedError
 from clickmill.monitoring import Monitoring
 from clickmill.ps.health import tell_health
 from clickmill.ps.wire import wire_settings
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("clickmill.ps")
 
 _LOOK_S = 0.2
-_ENDS: dict[int, type[ClickmillError]] = {2: TokenError, 4: FormatError}
-"""How a server ends that ends badly, by exit code; any other is that of a run that has failed."""
+_WRONG_SETTINGS, _DAMAGED = 2, 4
+"""Exit codes of a server; any other than these and 0 is that of a run that has failed."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,11 @@ def serve(options: PserverOptions, listening: Callable[[str, str | None], None])
         if monitoring is not None:
             monitoring.close()
     exit_code, words = outcome
+    if exit_code == _WRONG_SETTINGS:
+        hint = "give all processes of the cluster the same token, and TLS to all of them or to none"
+        raise ConfigError(words, hint=hint)
     if exit_code != 0:
-        raise _ENDS.get(exit_code, RunFailedError)(words)
+        raise FormatError(words) if exit_code == _DAMAGED else RunFailedError(words)
     return words
 
 
