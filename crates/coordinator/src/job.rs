@@ -112,12 +112,8 @@ impl Job {
     /// Takes all passes after the first `num_kept` from `other`: its order of the data, in the pieces that are here.
     pub(crate) fn replan(&mut self, other: &Self, num_kept: usize) {
         let first = |list: fn(&Pass) -> &Vec<u32>| -> Vec<u32> {
-            let lists = self.passes.iter().map(list);
-            lists
-                .into_iter()
-                .find(|units| !units.is_empty())
-                .cloned()
-                .unwrap_or_default()
+            let mut lists = self.passes.iter().map(list);
+            lists.find(|units| !units.is_empty()).cloned().unwrap_or_default()
         };
         let (train, validation) = (first(|pass| &pass.train), first(|pass| &pass.validation));
         self.passes.truncate(num_kept);

@@ -13,6 +13,7 @@ mod error;
 mod event;
 mod fence;
 mod job;
+mod joining;
 mod lanes;
 mod ledger;
 mod members;
