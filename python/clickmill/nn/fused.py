@@ -69,8 +69,9 @@ class _LinearRelus(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        num_layers = len(ctx.saved_tensors) // 2
-        outputs, weights = ctx.saved_tensors[: num_layers + 1], ctx.saved_tensors[num_layers + 1 :]
+        saved = ctx.saved_tensors
+        num_layers = len(saved) // 2
+        outputs, weights = saved[: num_layers + 1], saved[num_layers + 1 :]
         found: list[Tensor | None] = []
         for index in reversed(range(num_layers)):
             input_BI, output_BO = outputs[index], outputs[index + 1]
