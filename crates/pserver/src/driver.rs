@@ -200,6 +200,8 @@ impl Driver {
                     .store(coordinator.wanted_fence(), Ordering::Release);
                 engine.interrupt(!coordinator.is_running());
             }
+            // While the coordinator is locked: whoever sees a snapshot in its status finds it counted.
+            self.count(&actions);
             actions
         };
         // Commands to a server may come with the word that it is registered: its address first.
@@ -215,6 +217,17 @@ impl Driver {
         }
         for action in actions {
             self.carry_out(action);
+        }
+    }
+
+    fn count(&self, actions: &[Action]) {
+        for action in actions {
+            let Action::Tell { event } = action else { continue };
+            if matches!(event, Happening::SnapshotCommitted { .. }) {
+                self.snapshots_committed.fetch_add(1, Ordering::Relaxed);
+            } else if matches!(event, Happening::SnapshotFailed { .. }) {
+                self.snapshots_failed.fetch_add(1, Ordering::Relaxed);
+            }
         }
     }
 
@@ -242,14 +255,7 @@ impl Driver {
                 *lock(&self.outcome) = Some(Outcome { exit_code, words });
                 self.ended.notify_all();
             }
-            Action::Tell { event } => {
-                if matches!(event, Happening::SnapshotCommitted { .. }) {
-                    self.snapshots_committed.fetch_add(1, Ordering::Relaxed);
-                } else if matches!(event, Happening::SnapshotFailed { .. }) {
-                    self.snapshots_failed.fetch_add(1, Ordering::Relaxed);
-                }
-                (self.tell)(&event);
-            }
+            Action::Tell { event } => (self.tell)(&event),
         }
     }
 

@@ -124,10 +124,14 @@ impl Server {
 
     /// How it is, for those who watch it.
     pub fn health(&self) -> Health {
-        let coordinator = self.driver.as_ref().map(|driver| CoordinatorHealth {
-            snapshots_committed: driver.snapshots_committed.load(Ordering::Relaxed),
-            snapshots_failed: driver.snapshots_failed.load(Ordering::Relaxed),
-            status: driver.status(),
+        let coordinator = self.driver.as_ref().map(|driver| {
+            // First: what the status knows of is counted by then.
+            let status = driver.status();
+            CoordinatorHealth {
+                snapshots_committed: driver.snapshots_committed.load(Ordering::Relaxed),
+                snapshots_failed: driver.snapshots_failed.load(Ordering::Relaxed),
+                status,
+            }
         });
         Health {
             holds_buckets: self.host.engine.is_living(),
