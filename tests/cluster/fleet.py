@@ -53,7 +53,7 @@ phase:
 hyper_parameters:
   optimizer: {class: Adam, learning_rate: 0.01}
   sparse_feature_dim: 4
-  fc_sizes: [16, 8]
+  fc_sizes: [256, 64] # enough for frames that go through shared memory
 """
 SAMPLES = 3950
 """Lines of the training data that can be read."""

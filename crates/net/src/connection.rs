@@ -11,6 +11,8 @@ use clickmill_wire::{FIRST_BYTE, Frame, HEADER_BYTES, Header, Kind, MAX_PAYLOAD}
 use rustls::{ClientConnection, ServerConnection};
 
 use crate::error::ENCRYPTION;
+use crate::memory::Taken;
+use crate::sharing::{self, Sharing};
 use crate::socket::{connect, prepare};
 use crate::stream::{Failure, Stream};
 use crate::{Deadline, Error, Security, hello};
@@ -19,6 +21,8 @@ use crate::{Deadline, Error, Security, hello};
 pub(crate) const LOOK: Duration = Duration::from_millis(200);
 /// How long a peer may take to read why it is sent away.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// How long an answer of a few bytes may take to go out.
+const ANSWERING: Duration = Duration::from_secs(10);
 
 /// With which a handshake of TLS begins.
 const TLS_FIRST_BYTE: u8 = 0x16;
@@ -43,9 +47,12 @@ pub struct Traffic {
 pub struct Connection {
     stream: Stream,
     peer: String,
+    /// And was not connected to.
+    has_connected: bool,
     /// A frame was begun, in either direction, and is not finished.
     is_within_frame: bool,
     hello: Hello,
+    sharing: Sharing,
     traffic: Arc<Traffic>,
     stop: Arc<AtomicBool>,
 }
@@ -72,8 +79,10 @@ impl Connection {
         let mut connection = Self {
             stream: Stream::new(socket, session),
             peer: address.to_owned(),
+            has_connected: true,
             is_within_frame: false,
             hello: own.clone(),
+            sharing: Sharing::default(),
             traffic,
             stop: Arc::default(),
         };
@@ -109,8 +118,10 @@ impl Connection {
         let mut connection = Self {
             stream: Stream::new(socket, session),
             peer,
+            has_connected: false,
             is_within_frame: false,
             hello: own.clone(),
+            sharing: Sharing::default(),
             traffic,
             stop,
         };
@@ -182,6 +193,20 @@ impl Connection {
         self.stop = stop;
     }
 
+    /// Long frames go through shared memory from now on, where the peer is a process of this host that can do so.
+    /// For the side that has connected.
+    pub fn share_memory(&mut self) {
+        if self.hello.features.contains(sharing::FEATURE) && self.stream.is_plain_within_host() {
+            self.sharing.begin();
+        }
+    }
+
+    /// Gives the frame that is begun next memory from which the peer can read it; without it, it is copied there.
+    pub fn lend(&self, frame: &mut Frame) {
+        frame.clear();
+        frame.lend(self.sharing.lend());
+    }
+
     pub fn send(
         &mut self,
         frame: &mut Frame,
@@ -189,12 +214,45 @@ impl Connection {
         request: u64,
         deadline: Deadline,
     ) -> Result<(), Error> {
-        let bytes = frame.finish(kind, request).map_err(|source| self.wire(source))?;
-        let outcome = self.send_all(bytes, deadline);
+        let length = frame.payload().len();
+        self.offer_memory(HEADER_BYTES + length, deadline)?;
+        let outcome = if self.sharing.put(frame.bytes()) {
+            let header = Header::shared(kind, request, length as u32);
+            self.send_all(&header.encode(), deadline)
+        } else {
+            let bytes = frame.finish(kind, request).map_err(|source| self.wire(source))?;
+            self.send_all(bytes, deadline)
+        };
         self.close_within_frame(outcome)?;
-        self.traffic.sent.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+        let total = (HEADER_BYTES + length) as u64;
+        self.traffic.sent.fetch_add(total, Ordering::Relaxed);
         self.traffic.frames_sent.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Before a frame for which there is not enough of it.
+    fn offer_memory(&mut self, length: usize, deadline: Deadline) -> Result<(), Error> {
+        let Some((memory, offer)) = self.sharing.offer(length) else {
+            return Ok(());
+        };
+        let mut frame = json_frame(&offer);
+        // No message of anybody: it is not counted.
+        let bytes = frame
+            .finish(Kind::Memory, 0)
+            .map_err(|source| self.wire(source))?;
+        let outcome = self.send_all(bytes, deadline);
+        self.close_within_frame(outcome)?;
+        // Nothing was asked since the last answer.
+        let (_, taken) = self.receive_json::<Taken>(&mut frame, Kind::Memory, deadline)?;
+        self.sharing.answered(memory, taken.is_taken);
+        Ok(())
+    }
+
+    fn find_memory(&mut self, frame: &Frame) -> Result<(), Error> {
+        let offer = self.json(frame.payload())?;
+        let is_taken = self.stream.is_plain_within_host() && self.sharing.find(&offer);
+        let taken = Taken { is_taken };
+        self.send_json(&taken, Kind::Memory, 0, Deadline::after(ANSWERING))
     }
 
     fn send_all(&mut self, bytes: &[u8], deadline: Deadline) -> Result<(), Error> {
@@ -228,15 +286,19 @@ impl Connection {
         request: u64,
         deadline: Deadline,
     ) -> Result<(), Error> {
-        let mut frame = Frame::default();
-        let json = serde_json::to_vec(message).expect("messages are plain data");
-        frame.begin().bytes(&json);
-        self.send(&mut frame, kind, request, deadline)
+        self.send(&mut json_frame(message), kind, request, deadline)
     }
 
     /// The next frame; its payload is in `frame`.
     pub fn receive(&mut self, frame: &mut Frame, deadline: Deadline) -> Result<Header, Error> {
-        self.receive_up_to(MAX_PAYLOAD, frame, deadline)
+        loop {
+            let header = self.receive_up_to(MAX_PAYLOAD, frame, deadline)?;
+            if header.kind != Kind::Memory || self.has_connected {
+                self.sharing.note(HEADER_BYTES + header.length as usize);
+                return Ok(header);
+            }
+            self.find_memory(frame)?;
+        }
     }
 
     /// As `receive`; a frame of more than `allowed` bytes is refused before it is read.
@@ -268,6 +330,12 @@ impl Connection {
                 allowed: u64::from(allowed),
             }));
         }
+        if header.is_shared {
+            self.take_shared(&header, frame)
+                .map_err(|source| self.wire(source))?;
+            self.is_within_frame = false;
+            return Ok(header);
+        }
         let mut arrived = 0;
         let mut checksum = header.checksum();
         loop {
@@ -282,6 +350,16 @@ impl Connection {
         checksum.check().map_err(|source| self.wire(source))?;
         self.is_within_frame = false;
         Ok(header)
+    }
+
+    fn take_shared(&self, header: &Header, frame: &mut Frame) -> Result<(), clickmill_wire::Error> {
+        header.check(&[])?;
+        let length = header.length;
+        if let Some(memory) = self.sharing.take(HEADER_BYTES + length as usize) {
+            frame.receive_lent(memory, length as usize);
+            return Ok(());
+        }
+        Err(clickmill_wire::Error::NotShared { length })
     }
 
     /// As `receive`, for a message in JSON of the kind that is expected here.
@@ -461,6 +539,13 @@ impl Connection {
             source,
         }
     }
+}
+
+fn json_frame(message: &impl serde::Serialize) -> Frame {
+    let mut frame = Frame::default();
+    let json = serde_json::to_vec(message).expect("messages are plain data");
+    frame.begin().bytes(&json);
+    frame
 }
 
 fn is_timeout(error: &io::Error) -> bool {

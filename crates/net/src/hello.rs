@@ -3,6 +3,7 @@
 use clickmill_wire::hello::{self, Hello, MAX_HELLO_BYTES, Opening, Proof, Return, Welcome};
 use clickmill_wire::{Frame, Kind, PROTOCOL_VERSION};
 
+use crate::sharing;
 use crate::token::nonce;
 use crate::{Connection, Deadline, Error, Security};
 
@@ -61,10 +62,14 @@ pub(crate) fn answer(
     let theirs = Opening::decode(frame.payload()).map_err(|source| connection.wire(source))?;
     let mine = nonce();
     let proof = security.token.as_ref();
+    let mut own = own.clone();
+    if security.tls.is_none() {
+        own.features.insert(sharing::FEATURE.to_owned());
+    }
     let returned = Return {
         protocol: PROTOCOL_VERSION,
         nonce: mine.clone(),
-        hello: own.clone(),
+        hello: own,
         proof: proof.map_or_else(String::new, |token| token.proof("server", &mine, &theirs.nonce)),
     };
     connection.send_json(&returned, Kind::Hello, 0, deadline)?;

@@ -2,13 +2,16 @@
 //!
 //! A [`Connection`] carries frames, one request and its answer at a time; every wait has a deadline and
 //! every error names the peer. Both sides prove that they know the cluster's [`Token`] before anything else
-//! is said, and neither sends it. Encryption is added underneath by [`Tls`].
+//! is said, and neither sends it. Encryption is added underneath by [`Tls`]. Between processes of one host long
+//! frames can go through memory that both share.
 
 mod connection;
 mod deadline;
 mod error;
 mod hello;
 mod listener;
+mod memory;
+mod sharing;
 mod socket;
 mod strangers;
 mod stream;

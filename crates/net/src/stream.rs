@@ -61,6 +61,16 @@ impl Stream {
         Ok(())
     }
 
+    /// Whether nothing is encrypted, and the peer is, as far as addresses tell, a process of this host.
+    pub(crate) fn is_plain_within_host(&self) -> bool {
+        let addresses = self
+            .socket
+            .local_addr()
+            .and_then(|own| Ok((own, self.socket.peer_addr()?)));
+        let is_near = addresses.is_ok_and(|(own, peer)| own.ip() == peer.ip() || peer.ip().is_loopback());
+        self.session.is_none() && is_near
+    }
+
     /// Whether the session still has to be agreed on.
     pub(crate) fn is_handshaking(&self) -> bool {
         let session = self.session.as_ref();

@@ -126,7 +126,7 @@ fn gather(lookup: &Lookup, part: &Part<'_>, push: &Push<'_>) -> Result<(), Error
     }
     match push.precision {
         clickmill_wire::Precision::Bf16 => lookup.add_gradients_bf16(part.numbers)?,
-        clickmill_wire::Precision::Fp32 => lookup.add_gradients(&unpack(part.numbers, push.precision))?,
+        clickmill_wire::Precision::Fp32 => lookup.add_gradients_fp32(part.numbers)?,
     }
     if !part.shows.is_empty() {
         let floats = |bytes| unpack(bytes, clickmill_wire::Precision::Fp32);

@@ -248,14 +248,17 @@ impl Connections {
         let (received, within) = (Received::now(), Deadline::after(ANSWER));
         let engine = &self.host.engine;
         let mut end = None;
+        connection.lend(reply);
         let outcome = match header.kind {
             Kind::Step => engine.step(frame.payload(), received, reply).map(kind_of),
             Kind::Commit => engine.commit(frame.payload(), received, reply).map(kind_of),
             Kind::Control => self.control(connection, frame.payload(), reply, number, &mut end),
-            kind @ (Kind::Hello | Kind::Held | Kind::Rows | Kind::Waiting | Kind::Refused) => {
+            kind @ (Kind::Hello | Kind::Held | Kind::Rows | Kind::Waiting | Kind::Refused | Kind::Memory) => {
                 Err(Error::protocol(format!("{kind:?} is not for a server")))
             }
         };
+        // The trainer's next frame may lie where this one did, and comes as soon as it has the answer.
+        frame.clear();
         match outcome {
             Ok(kind) => connection.send(reply, kind, header.request, within)?,
             Err(error) => connection.refuse(error.code(), &error.to_string(), header.request, within)?,

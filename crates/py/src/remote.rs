@@ -40,6 +40,8 @@ pub(crate) struct WireSettings {
     retries: u32,
     #[serde(default = "default_threads")]
     num_threads: usize,
+    #[serde(default = "default_shared_memory")]
+    shared_memory: bool,
 }
 
 #[derive(Deserialize)]
@@ -57,6 +59,10 @@ fn default_precision() -> clickmill_wire::Precision {
 
 fn default_threads() -> usize {
     1
+}
+
+fn default_shared_memory() -> bool {
+    true
 }
 
 impl WireSettings {
@@ -91,6 +97,7 @@ impl WireSettings {
             deadline: Duration::from_millis(self.deadline_ms),
             retries: self.retries,
             num_threads: self.num_threads,
+            shares_memory: self.shared_memory,
         })
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Link {
     connection: Option<Connection>,
     next_request: u64,
     pub retries: u32,
+    /// With a server on this host.
+    pub shares_memory: bool,
     /// Nobody waits for answers any more.
     pub stop: Arc<AtomicBool>,
 }
@@ -49,6 +51,7 @@ impl Link {
             connection: None,
             next_request: 1,
             retries,
+            shares_memory: false,
             stop: Arc::default(),
         }
     }
@@ -63,6 +66,13 @@ impl Link {
     ) -> Result<Header, Error> {
         let sent = self.send(frame, kind, deadline);
         self.receive(sent, frame, kind, answer, deadline)
+    }
+
+    /// Memory from which the server can read the next frame, where it shares some.
+    pub(crate) fn lend(&self, frame: &mut Frame) {
+        if let Some(connection) = &self.connection {
+            connection.lend(frame);
+        }
     }
 
     /// The first half of `ask`, so that frames to several servers are under way at once.
@@ -140,6 +150,9 @@ impl Link {
                 let mut opened =
                     Connection::open(&self.address, &self.hello, &self.security, within, traffic)?;
                 opened.stop_with(Arc::clone(&self.stop));
+                if self.shares_memory {
+                    opened.share_memory();
+                }
                 opened.rename(format!("{} ({})", self.name, self.address));
                 Ok(empty.insert(opened))
             }

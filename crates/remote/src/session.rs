@@ -27,6 +27,8 @@ pub struct Settings {
     pub retries: u32,
     /// Threads that talk to servers at the same time.
     pub num_threads: usize,
+    /// Long frames to and from servers on this host go through memory.
+    pub shares_memory: bool,
 }
 
 /// Where everything is in one epoch.
@@ -82,6 +84,7 @@ impl Session {
                     settings.retries,
                 );
                 link.stop = Arc::clone(&stop);
+                link.shares_memory = settings.shares_memory;
                 Arc::new(Mutex::new(Channel {
                     link,
                     frame: Frame::default(),
@@ -235,6 +238,7 @@ impl Session {
                     let exchange = Exchange::begin();
                     let mut channel = lock(channel);
                     let Channel { link, frame, .. } = &mut *channel;
+                    link.lend(frame);
                     write(*server, frame);
                     let sent = link.send(frame, kind, deadline);
                     under_way.push((channel, exchange, sent));
@@ -268,13 +272,16 @@ impl Session {
             .collect();
         let (mut step, mut fence) = (0, 0);
         for (server, channel) in self.links.iter().enumerate() {
-            let channel = lock(channel);
-            let name = &channel.link.name;
+            let mut channel = lock(channel);
+            let Channel {
+                link, answer: frame, ..
+            } = &mut *channel;
+            let name = &link.name;
             let wrong = |source| Error::Wire {
                 server: name.clone(),
                 source,
             };
-            let (_, payload) = Timing::decode(channel.answer.payload()).map_err(wrong)?;
+            let (_, payload) = Timing::decode(frame.payload()).map_err(wrong)?;
             let answer = Rows::decode(payload).map_err(wrong)?;
             if server == 0 {
                 (step, fence) = (answer.head.step, answer.head.fence);
@@ -293,6 +300,8 @@ impl Session {
                 }
                 take_dense(self.bounds[server], numbers, precision);
             }
+            // The next answer may lie where this one did.
+            frame.clear();
         }
         Ok(Answer {
             step,
@@ -342,7 +351,13 @@ fn commit(channel: &mut Channel, origin: &Origin, failed: &Failed, limit: Durati
                 });
             }
             Kind::Rows => return Ok(spent + exchange.end(timing(answer, &link.name)?)),
-            kind @ (Kind::Hello | Kind::Control | Kind::Step | Kind::Commit | Kind::Held | Kind::Refused) => {
+            kind @ (Kind::Hello
+            | Kind::Control
+            | Kind::Step
+            | Kind::Commit
+            | Kind::Held
+            | Kind::Refused
+            | Kind::Memory) => {
                 check(kind, Kind::Rows, &link.name)?;
             }
         }

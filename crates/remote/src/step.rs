@@ -278,13 +278,13 @@ pub struct FeedHead {
 }
 
 impl FeedPush {
-    /// Gradients and counts that a lookup has gathered.
+    /// Gradients and counts that a lookup has gathered; it is good for nothing else then.
     pub fn of_lookup(lookup: &Lookup, head: FeedHead, partition: Arc<Partition>) -> Result<Self, Error> {
-        let numbers = lookup.gradients()?;
         let counts = lookup.with_counts(|shows, clicks| {
             let pairs = shows.iter().copied().zip(clicks.iter().copied());
             pairs.collect::<Vec<_>>()
         })?;
+        let numbers = lookup.take_gradients()?;
         Ok(Self {
             head,
             width: lookup.dim(),

@@ -188,6 +188,11 @@ impl Lookup {
         })
     }
 
+    /// Hands out the gradients of a lookup that counts as applied.
+    pub(crate) fn release_gradients(&self) -> Vec<f32> {
+        std::mem::take(&mut lock(&self.gathered).gradients)
+    }
+
     /// Takes back that it was applied.
     pub(crate) fn release_gathered(&self) {
         lock(&self.gathered).is_applied = false;

@@ -49,6 +49,39 @@ impl Lookup {
         })
     }
 
+    /// Adds gradients [U,D] that came as little-endian floats.
+    pub fn add_gradients_fp32(&self, gradients: &[u8]) -> Result<(), Error> {
+        let (gradients, rest) = gradients.as_chunks::<4>();
+        let len = self.values().len();
+        if gradients.len() != len || !rest.is_empty() {
+            return Err(Error::argument(format!(
+                "{} numbers for {} rows of dim {}",
+                gradients.len(),
+                self.num_rows(),
+                self.dim()
+            )));
+        }
+        let gradients = gradients.iter().map(|bytes| f32::from_le_bytes(*bytes));
+        self.gather(|gathered| {
+            if gathered.gradients.is_empty() {
+                // The first ones, nearly always all: no zeros to add them to.
+                gathered.gradients.extend(gradients);
+            } else {
+                let sums = gathered.gradients(len);
+                sums.iter_mut()
+                    .zip(gradients)
+                    .for_each(|(sum, more)| *sum += more);
+            }
+            Ok(())
+        })
+    }
+
+    /// The gradients gathered so far, [U,D], without a copy; there can be no more of them.
+    pub fn take_gradients(&self) -> Result<Vec<f32>, Error> {
+        self.take_gathered(|_, _| {})?;
+        Ok(self.release_gradients())
+    }
+
     /// Adds shows and clicks [U] that were counted elsewhere.
     pub fn add_counts(&self, shows: &[f32], clicks: &[f32]) -> Result<(), Error> {
         let num_rows = self.num_rows();

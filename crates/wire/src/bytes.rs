@@ -97,30 +97,66 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Memory that somebody else owns and a frame lies in for a while; it goes back when this is dropped.
+pub trait Lent: std::fmt::Debug + Send + Sync {
+    fn bytes(&self) -> &[u8];
+    fn bytes_mut(&mut self) -> &mut [u8];
+}
+
 /// Bytes under construction. What frames before this one left behind is overwritten, not cleared:
 /// megabytes a step would be written twice for nothing.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct Buffer {
-    bytes: Vec<u8>,
+    own: Vec<u8>,
+    /// Holds the bytes instead, as long as they fit.
+    lent: Option<Box<dyn Lent>>,
     end: usize,
 }
 
 impl Buffer {
     pub(crate) fn filled(&self) -> &[u8] {
-        &self.bytes[..self.end]
+        let bytes = self
+            .lent
+            .as_ref()
+            .map_or(self.own.as_slice(), |lent| lent.bytes());
+        &bytes[..self.end]
     }
 
     pub(crate) fn filled_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes[..self.end]
+        let end = self.end;
+        &mut self.bytes_mut()[..end]
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        match &mut self.lent {
+            Some(lent) => lent.bytes_mut(),
+            None => &mut self.own,
+        }
     }
 
     pub(crate) fn truncate(&mut self, end: usize) {
         self.end = self.end.min(end);
     }
 
+    /// Empties it, and gives lent memory back.
+    pub(crate) fn clear(&mut self) {
+        self.lent = None;
+        self.end = 0;
+    }
+
+    /// The first `end` bytes of lent memory, or of as much of it as there is.
+    pub(crate) fn lend(&mut self, lent: Box<dyn Lent>, end: usize) {
+        self.end = end.min(lent.bytes().len());
+        self.lent = Some(lent);
+    }
+
+    pub(crate) fn is_lent(&self) -> bool {
+        self.lent.is_some()
+    }
+
     /// Bytes that were taken from the system so far.
     pub(crate) fn capacity(&self) -> usize {
-        self.bytes.len()
+        self.own.len()
     }
 
     /// `count` more bytes, which hold anything.
@@ -128,17 +164,24 @@ impl Buffer {
     pub(crate) fn grow(&mut self, count: usize) -> &mut [u8] {
         let begin = self.end;
         self.end += count;
-        if self.end > self.bytes.len() {
-            self.enlarge();
+        let end = self.end;
+        if end > self.bytes_mut().len() {
+            self.enlarge(begin);
         }
-        &mut self.bytes[begin..self.end]
+        &mut self.bytes_mut()[begin..end]
     }
 
     #[cold]
-    fn enlarge(&mut self) {
-        self.bytes.reserve(self.end - self.bytes.len());
-        // All that the allocator gave, so that small pieces do not come here one by one.
-        self.bytes.resize(self.bytes.capacity(), 0);
+    fn enlarge(&mut self, filled: usize) {
+        let lent = self.lent.take();
+        if self.end > self.own.len() {
+            self.own.reserve(self.end - self.own.len());
+            // All that the allocator gave, so that small pieces do not come here one by one.
+            self.own.resize(self.own.capacity(), 0);
+        }
+        if let Some(lent) = lent {
+            self.own[..filled].copy_from_slice(&lent.bytes()[..filled]);
+        }
     }
 }
 

@@ -12,6 +12,8 @@ pub enum Error {
     Short { what: &'static str },
     #[error("{left} bytes are left over at the end of a frame")]
     LeftOver { left: usize },
+    #[error("{length} bytes are said to lie in shared memory, and do not")]
+    NotShared { length: u32 },
     #[error("{what} is {found}, which means nothing")]
     Value { what: &'static str, found: u64 },
     #[error("a message cannot be read: {reason}")]

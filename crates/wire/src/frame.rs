@@ -1,6 +1,6 @@
 //! The envelope of every message.
 
-use crate::bytes::Buffer;
+use crate::bytes::{Buffer, Lent};
 use crate::{Error, Writer};
 
 pub const HEADER_BYTES: usize = 24;
@@ -33,9 +33,11 @@ pub enum Kind {
     Waiting,
     /// The request is refused. JSON.
     Refused,
+    /// Memory that both sides can reach, and whether the other side has found it. JSON.
+    Memory,
 }
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 9] = [
     Kind::Hello,
     Kind::Control,
     Kind::Step,
@@ -44,6 +46,7 @@ const KINDS: [Kind; 8] = [
     Kind::Rows,
     Kind::Waiting,
     Kind::Refused,
+    Kind::Memory,
 ];
 
 impl Kind {
@@ -57,6 +60,7 @@ impl Kind {
             Self::Rows => b'R',
             Self::Waiting => b'W',
             Self::Refused => b'X',
+            Self::Memory => b'P',
         }
     }
 
@@ -71,6 +75,8 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub kind: Kind,
+    /// The payload does not follow, it lies in memory that both sides share.
+    pub is_shared: bool,
     pub length: u32,
     pub crc: u32,
     /// The answer to a request has its number.
@@ -78,13 +84,39 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads a header; the payload that follows it has `length` bytes.
+    /// Of a payload of `length` bytes that lies in shared memory, and is not checked.
+    pub fn shared(kind: Kind, request: u64, length: u32) -> Self {
+        let mut header = Self {
+            kind,
+            is_shared: true,
+            length,
+            crc: 0,
+            request,
+        };
+        header.crc = header.begin_checksum().finalize();
+        header
+    }
+
+    pub fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[0..4].copy_from_slice(&MAGIC.to_le_bytes());
+        bytes[4..6].copy_from_slice(&[self.kind.byte(), u8::from(self.is_shared)]);
+        bytes[8..12].copy_from_slice(&self.length.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.crc.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.request.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a header; the payload that belongs to it has `length` bytes.
     pub fn decode(bytes: &[u8; HEADER_BYTES]) -> Result<Self, Error> {
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         if word(0) != MAGIC {
             return Err(Error::Magic { found: word(0) });
         }
-        if let Some(&found) = bytes[5..8].iter().find(|&&byte| byte != 0) {
+        if bytes[5] > 1 {
+            return Err(Error::value("the place of a payload", u64::from(bytes[5])));
+        }
+        if let Some(&found) = bytes[6..8].iter().find(|&&byte| byte != 0) {
             return Err(Error::value("a byte that is always zero", u64::from(found)));
         }
         let length = word(8);
@@ -96,6 +128,7 @@ impl Header {
         }
         Ok(Self {
             kind: Kind::from_byte(bytes[4])?,
+            is_shared: bytes[5] == 1,
             length,
             crc: word(12),
             request: u64::from(word(16)) | u64::from(word(20)) << 32,
@@ -111,9 +144,19 @@ impl Header {
     /// For a payload that is checked as it arrives.
     pub fn checksum(&self) -> Checksum {
         Checksum {
-            crc: begin_checksum(self.kind, self.request),
+            crc: self.begin_checksum(),
             expected: self.crc,
         }
+    }
+
+    fn begin_checksum(&self) -> crc32fast::Hasher {
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&[self.kind.byte()]);
+        crc.update(&self.request.to_le_bytes());
+        if self.is_shared {
+            crc.update(&self.length.to_le_bytes());
+        }
+        crc
     }
 }
 
@@ -140,24 +183,38 @@ impl Checksum {
     }
 }
 
-fn begin_checksum(kind: Kind, request: u64) -> crc32fast::Hasher {
-    let mut crc = crc32fast::Hasher::new();
-    crc.update(&[kind.byte()]);
-    crc.update(&request.to_le_bytes());
-    crc
-}
-
 /// A frame under construction, or one that has arrived: the header's bytes and the payload in one buffer.
 /// Its memory stays for the frame after it.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Frame {
     buffer: Buffer,
+    next: Option<Box<dyn Lent>>,
 }
 
 impl Frame {
+    /// Memory for the frame that is begun next, as long as its bytes fit; or none.
+    pub fn lend(&mut self, memory: Option<Box<dyn Lent>>) {
+        self.buffer.clear();
+        self.next = memory;
+    }
+
+    /// Whether the frame lies in memory that was lent.
+    pub fn is_lent(&self) -> bool {
+        self.buffer.is_lent()
+    }
+
+    /// Empties the frame and gives back what was lent.
+    pub fn clear(&mut self) {
+        self.buffer.clear();
+        self.next = None;
+    }
+
     /// Empties the frame; what is appended to the result is the payload.
     pub fn begin(&mut self) -> Writer<'_> {
-        self.buffer.truncate(0);
+        self.buffer.clear();
+        if let Some(memory) = self.next.take() {
+            self.buffer.lend(memory, 0);
+        }
         self.buffer.grow(HEADER_BYTES);
         Writer::new(&mut self.buffer)
     }
@@ -172,15 +229,28 @@ impl Frame {
         let found = payload.len() as u64;
         let length = u32::try_from(found).ok().filter(|&length| length <= MAX_PAYLOAD);
         let length = length.ok_or(Error::Length { found, allowed })?;
-        let mut crc = begin_checksum(kind, request);
+        let mut made = Header {
+            kind,
+            is_shared: false,
+            length,
+            crc: 0,
+            request,
+        };
+        let mut crc = made.begin_checksum();
         crc.update(payload);
-        let crc = crc.finalize();
-        header[0..4].copy_from_slice(&MAGIC.to_le_bytes());
-        header[4..8].copy_from_slice(&[kind.byte(), 0, 0, 0]);
-        header[8..12].copy_from_slice(&length.to_le_bytes());
-        header[12..16].copy_from_slice(&crc.to_le_bytes());
-        header[16..24].copy_from_slice(&request.to_le_bytes());
+        made.crc = crc.finalize();
+        header.copy_from_slice(&made.encode());
         Ok(self.buffer.filled())
+    }
+
+    /// A payload of `length` bytes that lies where a frame of its own would have it.
+    pub fn receive_lent(&mut self, memory: Box<dyn Lent>, length: usize) {
+        self.buffer.lend(memory, HEADER_BYTES + length);
+    }
+
+    /// Room for a header, and the payload.
+    pub fn bytes(&self) -> &[u8] {
+        self.buffer.filled()
     }
 
     pub fn payload(&self) -> &[u8] {
@@ -193,6 +263,9 @@ impl Frame {
     /// Not always all of it: memory that no frame has needed yet is taken as fast as bytes arrive, so that
     /// a peer does not get it for a length alone.
     pub fn receive(&mut self, header: &Header, arrived: usize) -> &mut [u8] {
+        if self.buffer.is_lent() {
+            self.buffer.clear();
+        }
         let arrived = HEADER_BYTES + arrived;
         let whole = HEADER_BYTES + header.length as usize;
         let end = whole.min(self.buffer.capacity().max(arrived + arrived.max(FIRST_ROOM)));
@@ -243,6 +316,21 @@ mod tests {
                         || header.check(&damaged[HEADER_BYTES..]).is_err()
                 }
             };
+            assert!(is_found, "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_in_the_header_of_a_shared_payload_is_found() {
+        let bytes = Header::shared(Kind::Step, 7, 1 << 20).encode();
+        let intact = header(&bytes).unwrap();
+        assert!(intact.is_shared);
+        intact.check(b"").unwrap();
+        for bit in 0..bytes.len() * 8 {
+            let mut damaged = bytes;
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let is_found = header(&damaged).is_err_and(|_| true)
+                || header(&damaged).is_ok_and(|header| !header.is_shared || header.check(b"").is_err());
             assert!(is_found, "bit {bit}");
         }
     }

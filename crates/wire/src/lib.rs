@@ -1,10 +1,11 @@
 //! Frames between trainers and parameter servers, as pure functions over bytes.
 //!
 //! ```text
-//! frame   = magic u32 | kind u8 | 0 u8[3] | length u32 | crc u32 | request u64 | payload (length bytes)
+//! frame   = magic u32 | kind u8 | shared u8 | 0 u8[2] | length u32 | crc u32 | request u64 | payload (length bytes)
 //! ```
 //!
-//! Numbers are little-endian. The crc is CRC-32 of kind, request and payload. Control messages are JSON;
+//! Numbers are little-endian. The crc is CRC-32 of kind, request and payload. Where `shared` is 1 the payload is not
+//! part of the frame: it lies in memory of both processes, and the crc is of kind, request and length. Control messages are JSON;
 //! steps and rows, which travel once a batch, are packed ([`step`], [`rows`]). Nothing here opens a socket,
 //! and every length is checked against what is there before it is used.
 
@@ -17,7 +18,7 @@ pub mod rows;
 pub mod step;
 mod timing;
 
-pub use bytes::{Reader, Writer};
+pub use bytes::{Lent, Reader, Writer};
 pub use error::Error;
 pub use frame::{FIRST_BYTE, Frame, HEADER_BYTES, Header, Kind, MAX_PAYLOAD};
 pub use timing::Timing;

@@ -67,6 +67,8 @@ class ClusterConfig(Section):
 
     wire_precision: Literal["auto", "fp32", "bf16"] = "auto"
     """Numbers on the wire. `auto`: bfloat16 where the dense part computes in it, else float32."""
+    shared_memory: bool = True
+    """Trainers and servers on one host exchange long messages through memory, unless they are encrypted."""
     geo_step: PositiveCount = 100
     """`geo`: batches between two exchanges with the servers."""
     lease_bytes: Count = 0

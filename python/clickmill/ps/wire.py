@@ -42,6 +42,7 @@ def wire_settings(
         deadline_ms=communicator.rpc_deadline,
         retries=communicator.rpc_retry_times,
         num_threads=communicator.thread_pool_size,
+        shared_memory=cluster.shared_memory,
     )
     return settings
 

@@ -3,6 +3,7 @@
 
 mod listening;
 mod raw;
+mod sharing;
 mod tls;
 mod tokens;
 mod waits;

@@ -40,6 +40,23 @@ def test_with_the_defaults_a_step_is_one_frame(train):
     assert trainer.traffic()[2] == HELLO + first_read + BATCHES
 
 
+def test_long_frames_go_through_memory_unless_told_otherwise(train):
+    def regions() -> int:
+        return Path("/proc/self/maps").read_text().count("/memfd:clickmill")
+
+    found, sent = {}, {}
+    for choice in ("false", "true"):
+        gc.collect()
+        before = regions()
+        trainer = train(f"runner.0.cluster.shared_memory={choice}", "hyper_parameters.fc_sizes=[256,64]")
+        found[choice] = regions() - before
+        sent[choice] = trainer.traffic()[::2]
+        del trainer
+    assert found["true"] > 0
+    assert found["false"] <= 0, "those of runs before may go"
+    assert sent["true"] == sent["false"], "what a message weighs does not depend on its way"
+
+
 def test_a_queue_sends_beside_the_trainer_and_loses_nothing(train):
     trainer = train(knob("send_queue_size", 4))
     counts = counts_of(trainer)
