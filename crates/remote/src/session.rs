@@ -237,7 +237,9 @@ impl Session {
                 for (server, channel) in &links {
                     let exchange = Exchange::begin();
                     let mut channel = lock(channel);
-                    let Channel { link, frame, .. } = &mut *channel;
+                    let Channel { link, frame, answer } = &mut *channel;
+                    // What comes next may lie where the last answer did.
+                    answer.clear();
                     link.lend(frame);
                     write(*server, frame);
                     let sent = link.send(frame, kind, deadline);
@@ -337,6 +339,7 @@ fn commit(channel: &mut Channel, origin: &Origin, failed: &Failed, limit: Durati
     let mut spent = Spent::default();
     loop {
         let exchange = Exchange::begin();
+        answer.clear();
         origin.encode(&mut frame.begin());
         match link
             .ask(frame, Kind::Commit, answer, Deadline::after(limit))?
