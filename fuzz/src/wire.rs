@@ -80,6 +80,7 @@ fn write_part(out: &mut Writer<'_>, precision: Precision, part: &Part<'_>) {
 fn write_keys(out: &mut Writer<'_>, keys: &Keys<'_>) {
     let head = KeysHead {
         ticket: keys.ticket,
+        when: keys.when,
         wants_dense: keys.wants_dense,
         is_training: keys.is_training,
         wants_full_rows: keys.wants_full_rows,
@@ -127,6 +128,7 @@ pub fn step_seeds() -> Vec<Vec<u8>> {
     };
     let keys = Keys {
         ticket: 6,
+        when: step::When::Later,
         wants_dense: true,
         is_training: true,
         wants_full_rows: false,

@@ -635,12 +635,13 @@ class Session:
         """
         As `locate`, for distinct signs of one table.
         """
-    def step(self, /, pushes: SupportsGetItem[int, Push], tickets: SupportsGetItem[int, Ticket], train: bool = True, parameters: SupportsGetItem[int, NDArray[float32]] | None = None) -> tuple[int, int, list[list[Lookup]]]:
+    def step(self, /, pushes: SupportsGetItem[int, Push], tickets: SupportsGetItem[int, Ticket], train: bool = True, parameters: SupportsGetItem[int, NDArray[float32]] | None = None, later: SupportsGetItem[int, Ticket] = ...) -> tuple[int, int, list[list[Lookup]]]:
         """
         One frame to every server: pushes, and the keys of `tickets`, whose rows come back as lookups.
 
         The dense part is written to `parameters` where they are given. Gives the updates that the servers have
-        applied, the fence that is wanted, and the lookups of each ticket.
+        applied, the fence that is wanted, and the lookups of each ticket. A step after this one asks for the rows of
+        `later`, to be trained on; the servers find them in the meantime.
         """
     def take_seconds(self, /) -> tuple[float, float, float]:
         """

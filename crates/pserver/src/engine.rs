@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use clickmill_wire::step::{Origin, Step, decode_commit};
+use clickmill_wire::step::{Origin, Step, When, decode_commit};
 use clickmill_wire::{Frame, Precision, Timing, Writer, rows};
 
 use crate::Error;
@@ -60,7 +60,8 @@ impl Received {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Held,
-    Rows,
+    /// To the step of this origin.
+    Rows(Origin),
     Waiting,
 }
 
@@ -169,10 +170,8 @@ impl Engine {
                 step.keys
                     .iter()
                     .try_for_each(|keys| session.read(keys, &mut life.model))?;
-                // Rows are made here and nowhere else.
-                if let Some(guard) = self.guard.get() {
-                    guard.look(life);
-                }
+                // Rows are made here, and ahead of a later step.
+                self.look(life);
                 Ok(())
             })?;
         }
@@ -181,6 +180,32 @@ impl Engine {
             return Ok(Answer::Held);
         }
         self.finish(origin, &mut session, &step.keys, received, reply)
+    }
+
+    /// Finds rows that a later step will ask for: nobody waits for it.
+    pub(crate) fn find_later(&self, origin: Origin) {
+        let Origin {
+            epoch, incarnation, ..
+        } = origin;
+        let session = lock(&self.sessions).get(&incarnation).cloned();
+        let Some(session) = session else { return };
+        let mut session = lock(&session);
+        if !session.has_later() {
+            return;
+        }
+        // What fails here fails again for the step that asks, which hears of it.
+        let _ = self.with(|life| {
+            life.check(epoch, incarnation)?;
+            session.find_later(&mut life.model)?;
+            self.look(life);
+            Ok(())
+        });
+    }
+
+    fn look(&self, life: &mut Life) {
+        if let Some(guard) = self.guard.get() {
+            guard.look(life);
+        }
     }
 
     /// Applies what is held, and answers.
@@ -259,7 +284,7 @@ impl Engine {
             answer.extend(session.answer(reading, &life.model)?);
         }
         if !is_read {
-            for keys in keys {
+            for keys in keys.iter().filter(|keys| keys.when != When::Later) {
                 let again = session.answer_again(keys.ticket);
                 answer.extend(again.ok_or_else(|| {
                     Error::protocol(format!("the rows of ticket {} are gone", keys.ticket))
@@ -288,7 +313,7 @@ impl Engine {
         }
         drop(state);
         self.write_rows(&mut out, &answer, session, precision)?;
-        Ok(Answer::Rows)
+        Ok(Answer::Rows(origin))
     }
 
     fn apply(

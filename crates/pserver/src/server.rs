@@ -247,11 +247,15 @@ impl Connections {
         let header = connection.receive(frame, Deadline::after(IDLE))?;
         let (received, within) = (Received::now(), Deadline::after(ANSWER));
         let engine = &self.host.engine;
-        let mut end = None;
+        let (mut end, mut answered) = (None, None);
+        let mut kind_of = |answer| {
+            answered = Some(answer);
+            kind_of(answer)
+        };
         connection.lend(reply);
         let outcome = match header.kind {
-            Kind::Step => engine.step(frame.payload(), received, reply).map(kind_of),
-            Kind::Commit => engine.commit(frame.payload(), received, reply).map(kind_of),
+            Kind::Step => engine.step(frame.payload(), received, reply).map(&mut kind_of),
+            Kind::Commit => engine.commit(frame.payload(), received, reply).map(&mut kind_of),
             Kind::Control => self.control(connection, frame.payload(), reply, number, &mut end),
             kind @ (Kind::Hello | Kind::Held | Kind::Rows | Kind::Waiting | Kind::Refused | Kind::Memory) => {
                 Err(Error::protocol(format!("{kind:?} is not for a server")))
@@ -262,6 +266,10 @@ impl Connections {
         match outcome {
             Ok(kind) => connection.send(reply, kind, header.request, within)?,
             Err(error) => connection.refuse(error.code(), &error.to_string(), header.request, within)?,
+        }
+        // The trainer computes now.
+        if let Some(Answer::Rows(origin)) = answered {
+            engine.find_later(origin);
         }
         // Only now: the coordinator waits for the answer, not for a connection to break.
         if let Some(outcome) = end {
@@ -443,7 +451,7 @@ impl Connections {
 fn kind_of(answer: Answer) -> Kind {
     match answer {
         Answer::Held => Kind::Held,
-        Answer::Rows => Kind::Rows,
+        Answer::Rows(_) => Kind::Rows,
         Answer::Waiting => Kind::Waiting,
     }
 }

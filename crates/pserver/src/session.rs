@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use clickmill_table::{Located, Lookup};
-use clickmill_wire::step::Keys;
+use clickmill_wire::step::{FeedKeys, Keys, When};
 
 use crate::Error;
 use crate::model::Model;
@@ -24,7 +24,9 @@ pub(crate) struct Session {
     /// Rows that were given out, until their gradients come.
     tickets: HashMap<u64, Given>,
     /// Rows that are to be given out with the next answer.
-    pub reading: Vec<Reading>,
+    reading: Vec<Reading>,
+    /// Rows that a later step will ask for.
+    later: Vec<Later>,
     /// What the last answer gave out, and to which push: it may be lost on its way, and be asked for again.
     given: (u64, Vec<Reading>),
 }
@@ -49,6 +51,26 @@ pub(crate) struct Reading {
     pub wants_full_rows: bool,
     pub precision: clickmill_wire::Precision,
     pub feeds: Vec<ReadingFeed>,
+}
+
+/// Keys of a batch whose rows will be asked for.
+struct Later {
+    ticket: u64,
+    feeds: Vec<LaterFeed>,
+}
+
+enum LaterFeed {
+    Signs { table: usize, signs: Vec<u64> },
+    Located { table: usize, located: Located },
+}
+
+impl LaterFeed {
+    fn locate(self, model: &mut Model) -> Result<(usize, Located), Error> {
+        match self {
+            Self::Signs { table, signs } => Ok((table, model.locate(table, &signs)?)),
+            Self::Located { table, located } => Ok((table, located)),
+        }
+    }
 }
 
 pub(crate) enum ReadingFeed {
@@ -127,23 +149,37 @@ impl Session {
         if is_known {
             return Ok(());
         }
-        if self.tickets.len() >= MAX_TICKETS {
+        if self.tickets.len() + self.later.len() >= MAX_TICKETS {
             return Err(Error::protocol(format!(
                 "{MAX_TICKETS} batches were read and never pushed"
             )));
         }
-        let mut feeds = Vec::with_capacity(keys.feeds.len());
-        for feed in &keys.feeds {
-            let (table, signs) = (usize::from(feed.table), unpack_signs(feed.signs));
-            feeds.push(if keys.wants_full_rows {
-                ReadingFeed::Full { table, signs }
-            } else if keys.is_training {
-                let located = model.locate(table, &signs)?;
-                ReadingFeed::Located { table, located }
-            } else {
-                ReadingFeed::Signs { table, signs }
-            });
-        }
+        let signs = |feed: &FeedKeys<'_>| (usize::from(feed.table), unpack_signs(feed.signs));
+        let feeds = match keys.when {
+            When::Later => {
+                self.keep(keys);
+                return Ok(());
+            }
+            When::Found => self.found(keys.ticket, model)?,
+            When::Now if keys.wants_full_rows => {
+                let full = keys.feeds.iter().map(signs);
+                full.map(|(table, signs)| ReadingFeed::Full { table, signs })
+                    .collect()
+            }
+            When::Now if keys.is_training => {
+                let mut feeds = Vec::with_capacity(keys.feeds.len());
+                for (table, signs) in keys.feeds.iter().map(signs) {
+                    let located = model.locate(table, &signs)?;
+                    feeds.push(ReadingFeed::Located { table, located });
+                }
+                feeds
+            }
+            When::Now => {
+                let read = keys.feeds.iter().map(signs);
+                read.map(|(table, signs)| ReadingFeed::Signs { table, signs })
+                    .collect()
+            }
+        };
         self.reading.push(Reading {
             ticket: keys.ticket,
             wants_dense: keys.wants_dense,
@@ -151,6 +187,55 @@ impl Session {
             precision: keys.precision,
             feeds,
         });
+        Ok(())
+    }
+
+    /// Keeps keys for a step to come; those that are here already stay as they are.
+    fn keep(&mut self, keys: &Keys<'_>) {
+        if self.later.iter().any(|later| later.ticket == keys.ticket) {
+            return;
+        }
+        let feeds = keys.feeds.iter().map(|feed| LaterFeed::Signs {
+            table: usize::from(feed.table),
+            signs: unpack_signs(feed.signs),
+        });
+        self.later.push(Later {
+            ticket: keys.ticket,
+            feeds: feeds.collect(),
+        });
+    }
+
+    /// Rows whose keys came with an earlier step.
+    fn found(&mut self, ticket: u64, model: &mut Model) -> Result<Vec<ReadingFeed>, Error> {
+        let place = self.later.iter().position(|later| later.ticket == ticket);
+        let place = place.ok_or_else(|| {
+            Error::protocol(format!(
+                "rows of ticket {ticket} are asked for, whose keys never came"
+            ))
+        })?;
+        let mut feeds = Vec::new();
+        for feed in self.later.remove(place).feeds {
+            let (table, located) = feed.locate(model)?;
+            feeds.push(ReadingFeed::Located { table, located });
+        }
+        Ok(feeds)
+    }
+
+    /// Whether there are keys whose rows could be found now.
+    pub(crate) fn has_later(&self) -> bool {
+        let is_left = |feed: &LaterFeed| matches!(feed, LaterFeed::Signs { .. });
+        self.later.iter().any(|later| later.feeds.iter().any(is_left))
+    }
+
+    /// Finds, or makes, the rows that a later step will ask for.
+    pub(crate) fn find_later(&mut self, model: &mut Model) -> Result<(), Error> {
+        for mut later in std::mem::take(&mut self.later) {
+            for feed in std::mem::take(&mut later.feeds) {
+                let (table, located) = feed.locate(model)?;
+                later.feeds.push(LaterFeed::Located { table, located });
+            }
+            self.later.push(later);
+        }
         Ok(())
     }
 

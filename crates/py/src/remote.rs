@@ -6,12 +6,14 @@
 )]
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use clickmill_net::{Hello, Role, Security, Tls, TlsFiles, Token, Traffic};
-use clickmill_remote::{Control, FeedPush, KeysRequest, Partition, Place, PushRequest, Scored, Settings};
+use clickmill_remote::{
+    Control, FeedPush, KeysRequest, Partition, Place, PushRequest, Scored, Settings, When,
+};
 use clickmill_table::Buffers;
 use numpy::{PyArrayMethods, PyReadwriteArray1};
 use pyo3::exceptions::PyValueError;
@@ -135,6 +137,8 @@ pub(crate) struct Ticket {
     /// Absent where plain signs are asked for.
     batch: Option<Arc<clickmill_samples::Batch>>,
     feeds: Vec<TicketFeed>,
+    /// The servers have its keys.
+    is_known: AtomicBool,
 }
 
 struct TicketFeed {
@@ -428,6 +432,7 @@ impl Session {
             number: self.inner.next_ticket(),
             batch: Some(Arc::clone(&batch.inner)),
             feeds: located,
+            is_known: AtomicBool::new(false),
         })
     }
 
@@ -445,14 +450,16 @@ impl Session {
                 signs,
                 partition: Arc::new(partition),
             }],
+            is_known: AtomicBool::new(false),
         })
     }
 
     /// One frame to every server: pushes, and the keys of `tickets`, whose rows come back as lookups.
     ///
     /// The dense part is written to `parameters` where they are given. Gives the updates that the servers have
-    /// applied, the fence that is wanted, and the lookups of each ticket.
-    #[pyo3(signature = (pushes, tickets, train = true, parameters = None))]
+    /// applied, the fence that is wanted, and the lookups of each ticket. A step after this one asks for the rows of
+    /// `later`, to be trained on; the servers find them in the meantime.
+    #[pyo3(signature = (pushes, tickets, train = true, parameters = None, later = Vec::new()))]
     fn step(
         &self,
         py: Python<'_>,
@@ -460,15 +467,23 @@ impl Session {
         tickets: Vec<PyRef<'_, Ticket>>,
         train: bool,
         parameters: Option<Vec<Array1<'_, f32>>>,
+        later: Vec<PyRef<'_, Ticket>>,
     ) -> PyResult<(u64, u64, Vec<Vec<Lookup>>)> {
         let pushes = pushes
             .iter()
             .map(|push| push.take())
             .collect::<PyResult<Vec<_>>>()?;
         let wants_dense = parameters.is_some();
-        let keys = tickets
-            .iter()
-            .map(|ticket| ticket.keys(train, wants_dense))
+        let keys = tickets.iter().map(|ticket| {
+            let when = if ticket.is_known.load(Ordering::Relaxed) {
+                When::Found
+            } else {
+                When::Now
+            };
+            ticket.keys(when, train, wants_dense)
+        });
+        let keys = keys
+            .chain(later.iter().map(|ticket| ticket.keys(When::Later, true, false)))
             .collect();
         let mut parameters = parameters.unwrap_or_default();
         let mut arrays = parameters
@@ -489,6 +504,9 @@ impl Session {
         let answer = py
             .detach(|| self.inner.step_into(pushes, keys, &mut out))
             .map_err(|error| errors::remote(py, &error))?;
+        for ticket in &later {
+            ticket.is_known.store(true, Ordering::Relaxed);
+        }
         let mut rows = answer.rows.into_iter();
         let mut lookups = Vec::with_capacity(tickets.len());
         for ticket in &tickets {
@@ -548,9 +566,10 @@ impl Session {
 }
 
 impl Ticket {
-    fn keys(&self, is_training: bool, wants_dense: bool) -> KeysRequest {
+    fn keys(&self, when: When, is_training: bool, wants_dense: bool) -> KeysRequest {
         KeysRequest {
             ticket: self.number,
+            when,
             wants_dense,
             is_training,
             wants_full_rows: false,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use clickmill_table::{Lookup, Mirror, Table, geo};
 use clickmill_wire::MAX_PAYLOAD;
 use clickmill_wire::numbers::round;
+use clickmill_wire::step::When;
 
 use crate::{Answer, Error, FeedHead, FeedPush, FeedRows, KeysRequest, Partition, PushRequest, Session};
 
@@ -245,6 +246,7 @@ fn feed(session: &Session, number: usize, signs: &Arc<Vec<u64>>) -> Feed {
 fn keys(session: &Session, feeds: Vec<Feed>, wants_dense: bool, wants_full_rows: bool) -> KeysRequest {
     KeysRequest {
         ticket: session.next_ticket(),
+        when: When::Now,
         wants_dense,
         is_training: false,
         wants_full_rows,

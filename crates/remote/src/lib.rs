@@ -23,3 +23,4 @@ pub use spent::Spent;
 pub use step::{Answer, FeedHead, FeedPush, FeedRows, KeysRequest, PushRequest, Scored};
 
 pub use clickmill_wire::BUCKET_BITS;
+pub use clickmill_wire::step::When;

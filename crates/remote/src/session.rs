@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clickmill_net::{Deadline, Hello, Security, Traffic};
 use clickmill_wire::rows::Rows;
-use clickmill_wire::step::Origin;
+use clickmill_wire::step::{Origin, When};
 use clickmill_wire::{Frame, Kind, Precision, Timing};
 
 use crate::Error;
@@ -134,7 +134,7 @@ impl Session {
         std::mem::take(&mut *lock(&self.spent))
     }
 
-    /// Sends pushes and keys to all servers and waits for their answers.
+    /// Sends pushes and keys to all servers and waits for their answers; keys for later steps come last.
     pub fn step(&self, pushes: Vec<PushRequest>, keys: Vec<KeysRequest>) -> Result<Answer, Error> {
         let mut dense = Vec::new();
         let mut answer = self.step_with(pushes, keys, |_, numbers, precision| {
@@ -207,7 +207,9 @@ impl Session {
             )?;
         }
         let began = Instant::now();
-        let answer = self.read(&work.1, take_dense);
+        // Rows for later steps are not in the answer.
+        let asked = work.1.partition_point(|keys| keys.when != When::Later);
+        let answer = self.read(&work.1[..asked], take_dense);
         spent.pull += began.elapsed();
         *lock(&self.spent) += if has_push { spent } else { spent.of_reading() };
         answer

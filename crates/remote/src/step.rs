@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use clickmill_table::Lookup;
 use clickmill_wire::rows::Rows;
-use clickmill_wire::step::{self, KeysHead, Origin, PartHead, PushHead};
+use clickmill_wire::step::{self, KeysHead, Origin, PartHead, PushHead, When};
 use clickmill_wire::{Frame, Precision, Writer};
 
 use crate::{Error, Partition};
@@ -54,6 +54,7 @@ pub struct FeedPush {
 /// Rows to be read.
 pub struct KeysRequest {
     pub ticket: u64,
+    pub when: When,
     pub wants_dense: bool,
     pub is_training: bool,
     pub wants_full_rows: bool,
@@ -111,8 +112,14 @@ pub(crate) fn encode(
     }
     step::encode_count(&mut out, keys.len());
     for keys in keys {
+        let feeds = if keys.when == When::Found {
+            &[]
+        } else {
+            keys.feeds.as_slice()
+        };
         let head = KeysHead {
             ticket: keys.ticket,
+            when: keys.when,
             wants_dense: keys.wants_dense,
             is_training: keys.is_training,
             wants_full_rows: keys.wants_full_rows,
@@ -122,10 +129,10 @@ pub(crate) fn encode(
             } else {
                 precision
             },
-            num_feeds: keys.feeds.len(),
+            num_feeds: feeds.len(),
         };
         step::encode_keys(&mut out, &head);
-        for (table, signs, partition) in &keys.feeds {
+        for (table, signs, partition) in feeds {
             step::encode_feed(&mut out, *table, partition.share(server, signs));
         }
     }

@@ -35,6 +35,8 @@ const WANTS_DENSE: u8 = 1;
 const IS_TRAINING: u8 = 2;
 const WANTS_FULL_ROWS: u8 = 4;
 const WANTS_BF16: u8 = 8;
+const IS_LATER: u8 = 16;
+const IS_FOUND: u8 = 32;
 
 /// Who speaks, and which of its steps it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,10 +126,41 @@ pub struct Scores<'a> {
     pub groups: &'a [u8],
 }
 
+/// When rows are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// With the answer.
+    Now,
+    /// With the answer to a later step: they are found while that is not there.
+    Later,
+    /// With the answer, by keys that came with an earlier step.
+    Found,
+}
+
+impl When {
+    fn flag(self) -> u8 {
+        match self {
+            Self::Now => 0,
+            Self::Later => IS_LATER,
+            Self::Found => IS_FOUND,
+        }
+    }
+
+    fn from_flags(flags: u8) -> Result<Self, Error> {
+        match flags & (IS_LATER | IS_FOUND) {
+            0 => Ok(Self::Now),
+            IS_LATER => Ok(Self::Later),
+            IS_FOUND => Ok(Self::Found),
+            _ => Err(Error::value("the flags of keys", u64::from(flags))),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Keys<'a> {
     /// Name of these rows in the push to come.
     pub ticket: u64,
+    pub when: When,
     pub wants_dense: bool,
     /// Rows are made for signs that are admitted.
     pub is_training: bool,
@@ -299,6 +332,7 @@ pub fn encode_scores(
 #[derive(Clone, Copy, Debug)]
 pub struct KeysHead {
     pub ticket: u64,
+    pub when: When,
     pub wants_dense: bool,
     pub is_training: bool,
     pub wants_full_rows: bool,
@@ -312,7 +346,8 @@ pub fn encode_keys(out: &mut Writer<'_>, head: &KeysHead) {
     out.u8(flag(head.wants_dense, WANTS_DENSE)
         | flag(head.is_training, IS_TRAINING)
         | flag(head.wants_full_rows, WANTS_FULL_ROWS)
-        | flag(head.precision == Precision::Bf16, WANTS_BF16));
+        | flag(head.precision == Precision::Bf16, WANTS_BF16)
+        | head.when.flag());
     encode_count(out, head.num_feeds);
 }
 
@@ -404,7 +439,10 @@ impl<'a> Keys<'a> {
     fn decode(bytes: &mut Reader<'a>) -> Result<Self, Error> {
         let ticket = bytes.u64("a ticket")?;
         let flags = bytes.u8("the flags of keys")?;
-        if flags & !(WANTS_DENSE | IS_TRAINING | WANTS_FULL_ROWS | WANTS_BF16) != 0 {
+        let known = WANTS_DENSE | IS_TRAINING | WANTS_FULL_ROWS | WANTS_BF16 | IS_LATER | IS_FOUND;
+        let when = When::from_flags(flags)?;
+        // Only rows that are trained on are found ahead.
+        if flags & !known != 0 || when != When::Now && flags & IS_TRAINING == 0 {
             return Err(Error::value("the flags of keys", u64::from(flags)));
         }
         let num_feeds = limited(bytes.u16("the number of feeds")?)?;
@@ -415,8 +453,12 @@ impl<'a> Keys<'a> {
             let signs = bytes.elements(count, 8, "signs")?;
             feeds.push(FeedKeys { table, signs });
         }
+        if when == When::Found && !feeds.is_empty() {
+            return Err(Error::value("the number of feeds", feeds.len() as u64));
+        }
         Ok(Self {
             ticket,
+            when,
             wants_dense: flags & WANTS_DENSE != 0,
             is_training: flags & IS_TRAINING != 0,
             wants_full_rows: flags & WANTS_FULL_ROWS != 0,

@@ -1,6 +1,8 @@
 //! Steps of every shape.
 
-use clickmill_wire::step::{self, Keys, KeysHead, Origin, Part, PartHead, Push, PushHead, Scores, Step};
+use clickmill_wire::step::{
+    self, Keys, KeysHead, Origin, Part, PartHead, Push, PushHead, Scores, Step, When,
+};
 use clickmill_wire::{Error, Frame, Precision, Writer};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -50,6 +52,7 @@ struct MadeScores {
 #[derive(Clone, Debug)]
 struct MadeKeys {
     ticket: u64,
+    when: When,
     flags: [bool; 3],
     precision: Precision,
     feeds: Vec<(u16, Vec<u64>)>,
@@ -89,6 +92,7 @@ impl MadeKeys {
         let [wants_dense, is_training, wants_full_rows] = self.flags;
         let head = KeysHead {
             ticket: self.ticket,
+            when: self.when,
             wants_dense,
             is_training,
             wants_full_rows,
@@ -103,8 +107,8 @@ impl MadeKeys {
 
     fn check(&self, read: &Keys<'_>) {
         let flags = [read.wants_dense, read.is_training, read.wants_full_rows];
-        let found = (read.ticket, flags, read.precision);
-        assert_eq!(found, (self.ticket, self.flags, self.precision));
+        let found = (read.ticket, read.when, flags, read.precision);
+        assert_eq!(found, (self.ticket, self.when, self.flags, self.precision));
         let feeds = self.feeds.iter().map(|(table, signs)| (*table, u64_bytes(signs)));
         let found = read.feeds.iter().map(|feed| (feed.table, feed.signs.to_vec()));
         assert!(found.eq(feeds));
@@ -281,12 +285,21 @@ fn pushes() -> impl Strategy<Value = MadePush> {
 
 fn keys() -> impl Strategy<Value = MadeKeys> {
     let feed = (any::<u16>(), vec(any::<u64>(), 0..6));
-    let head = (any::<u64>(), any::<[bool; 3]>(), precisions());
-    (head, vec(feed, 0..5)).prop_map(|((ticket, flags, precision), feeds)| MadeKeys {
-        ticket,
-        flags,
-        precision,
-        feeds,
+    let when = prop_oneof![Just(When::Now), Just(When::Later), Just(When::Found)];
+    let head = (any::<u64>(), when, any::<[bool; 3]>(), precisions());
+    (head, vec(feed, 0..5)).prop_map(|((ticket, when, mut flags, precision), mut feeds)| {
+        // What is found ahead is trained on, and what was found needs no keys.
+        flags[1] |= when != When::Now;
+        if when == When::Found {
+            feeds.clear();
+        }
+        MadeKeys {
+            ticket,
+            when,
+            flags,
+            precision,
+            feeds,
+        }
     })
 }
 

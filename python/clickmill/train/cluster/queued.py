@@ -10,11 +10,11 @@ from clickmill.train.cluster.worker import Worker
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from clickmill._core import Batch, Push, Session
+    from clickmill._core import Batch, Push, Session, Ticket
     from clickmill.ps.coordinator import Membership
     from clickmill.train.cluster.sender import Sender
-    from clickmill.train.cluster.stream import Stream
-    from clickmill.train.cluster.worker import Taken, Tools
+    from clickmill.train.cluster.stream import Stream, Taken
+    from clickmill.train.cluster.worker import Tools
 
 logger = logging.getLogger("clickmill.train")
 
@@ -34,6 +34,8 @@ class QueuedWorker(Worker):
     ) -> None:
         super().__init__(tools, session, membership, after_step, fence_state)
         self._sender = sender
+        # What is read beside pushes waits for none of them.
+        self._depth = 1
 
     def close(self) -> None:
         """End the sender; what it has not sent is void, and leased again."""
@@ -47,7 +49,13 @@ class QueuedWorker(Worker):
             counts.waits,
         )
 
-    def _step_all(self, pushes: list[Push], streams: Sequence[Stream], taken: Sequence[Taken]) -> None:
+    def _step_all(
+        self,
+        pushes: list[Push],
+        streams: Sequence[Stream],
+        taken: Sequence[Taken],
+        later: Sequence[Ticket] = (),  # noqa: ARG002 - none: nothing is read two batches ahead
+    ) -> None:
         with self._tools.stopwatch.measure("push"):
             for push in pushes:
                 self._sender.put(push)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import NoSamplesError
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
     from clickmill._core import Batch, Ticket
     from clickmill.data.source import BatchSource
     from clickmill.train.compute import Pulled
+
+    Taken = tuple[Batch, Ticket]
 
 
 @dataclass
@@ -27,6 +30,8 @@ class Stream:
     current: Pulled | None = None
     ticket: Ticket | None = None
     """Of the current batch."""
+    ahead: deque[Taken | None] = field(default_factory=deque)
+    """Batches after the current one that were read already; None is the end."""
     is_ended: bool = False
 
     @classmethod
@@ -49,6 +54,10 @@ class Stream:
             return self.source.next()
         except NoSamplesError:
             return None
+
+    def has_ahead(self, count: int) -> bool:
+        """Whether so many batches after the current one were read, or all that there are."""
+        return len(self.ahead) >= count or (bool(self.ahead) and self.ahead[-1] is None)
 
     def entry(self, batch: Batch | None, *, is_last: bool) -> str:
         """What the ledger is told when `batch` is trained on; without one: that the unit was empty."""

@@ -1,7 +1,8 @@
 """Steps of a trainer of a cluster.
 
-    compute   each stream's batch, cut over the workers; the batches that follow are read beside it
-    step      one frame to every server: gradients of all streams, keys of the batches that follow
+    compute   each stream's batch, cut over the workers; batches that follow are read beside it
+    step      one frame to every server: gradients of all streams, the question for the rows of the batches
+              that follow, and keys of those after them, whose rows servers find during the next batch
 
 A trainer has one stream, or one for each lane that it works for. What it pushed is applied before it reads:
 its own updates are never stale.
@@ -25,15 +26,13 @@ if TYPE_CHECKING:
     from clickmill._core import Batch, Push, Session, Ticket
     from clickmill.ps.coordinator import Membership
     from clickmill.ps.tables import TableSet
-    from clickmill.train.cluster.stream import Stream
+    from clickmill.train.cluster.stream import Stream, Taken
     from clickmill.train.compute import Computer
     from clickmill.train.crew import Crew
     from clickmill.train.features import Feed
     from clickmill.train.parameters import Rates
     from clickmill.train.replica import Replicas
     from clickmill.train.stopwatch import Stopwatch
-
-    Taken = tuple[Batch, Ticket]
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,10 @@ class Worker:
         self._pushes = 0
         self._round = 0
         self._until: int | None = None
+        # Trainers of a round come to a fence together: none may have found rows that others have not.
+        self._depth = 1 if tools.has_rounds else 2
+        self._is_ahead = False
+        """The servers have found rows for batches that were not asked for."""
 
     @property
     def step(self) -> int:
@@ -98,11 +101,11 @@ class Worker:
         empty = [stream for stream in streams if stream.current is None]
         streams = [stream for stream in streams if stream.current is not None]
         while not any(stream.is_ended for stream in (*streams, *empty)):
-            ahead = crew.ahead(lambda: [self._take(stream) for stream in streams])
+            ahead = crew.ahead(lambda: self._read_ahead(streams))
             updates = [self._compute(crew, stream, pass_number) for stream in streams]
             with self._tools.stopwatch.waiting():
-                following = ahead()
-            self._exchange(streams, updates, following, empty)
+                ahead()
+            self._exchange(streams, updates, empty)
 
     def _begin(self, streams: Sequence[Stream]) -> None:
         """Read the first batch of new streams; one without any stays without."""
@@ -110,6 +113,11 @@ class Worker:
         taken = [(stream, first) for stream, first in firsts if first is not None]
         if taken:
             self._read([stream for stream, _ in taken], [first for _, first in taken])
+
+    def _read_ahead(self, streams: Sequence[Stream]) -> None:
+        for stream in streams:
+            while not stream.has_ahead(self._depth):
+                stream.ahead.append(self._take(stream))
 
     def _take(self, stream: Stream) -> Taken | None:
         with self._tools.stopwatch.measure("read"):
@@ -139,16 +147,13 @@ class Worker:
         )
 
     def _exchange(
-        self,
-        streams: Sequence[Stream],
-        updates: Sequence[Update],
-        following: Sequence[Taken | None],
-        empty: Sequence[Stream],
+        self, streams: Sequence[Stream], updates: Sequence[Update], empty: Sequence[Stream]
     ) -> None:
         """Push all updates and read the rows of what follows, unless a fence comes first.
 
         Units without a batch end with the same push: a round waits for all lanes of this trainer.
         """
+        following = [stream.ahead.popleft() for stream in streams]
         with self._tools.stopwatch.measure("push"):
             pushes = [
                 self._push(stream, update, is_last=after is None)
@@ -161,10 +166,15 @@ class Worker:
         fence = self._fence
         self._round += 1
         is_counted = self._until is not None and self._round >= self._until
-        asked = [] if is_counted or fence > self._membership.fence else going_on
+        is_wanted = is_counted or fence > self._membership.fence
+        # Rows that were found already belong before the fence, and their batch with them.
+        is_parking = is_wanted and not self._is_ahead
+        asked = [] if is_parking else going_on
+        later = [] if is_wanted else self._later([stream for stream, _ in asked])
         for stream in streams:
             stream.current = None
-        self._step_all(pushes, [stream for stream, _ in asked], [after for _, after in asked])
+        self._step_all(pushes, [stream for stream, _ in asked], [after for _, after in asked], later)
+        self._is_ahead = bool(later)
         for stream, update, after in zip(streams, updates, following, strict=True):
             stream.is_ended = after is None
             self._after_step(update.batch, update.loss, self._step)
@@ -173,10 +183,16 @@ class Worker:
         if is_counted:
             # Everyone of the round parks here, so the fence that it has made due may be obeyed at once.
             fence = self._fence
-        if fence > self._membership.fence:
+        if is_parking and fence > self._membership.fence:
             self._park(fence)
         if going_on and not asked:
             self._read([stream for stream, _ in going_on], [after for _, after in going_on])
+
+    def _later(self, streams: Sequence[Stream]) -> list[Ticket]:
+        """What the servers may look for while the batches that follow are computed."""
+        if self._depth == 1:
+            return []
+        return [taken[1] for stream in streams if stream.ahead and (taken := stream.ahead[0]) is not None]
 
     def _push(self, stream: Stream, update: Update, *, is_last: bool) -> Push:
         tools, batch = self._tools, update.batch
@@ -215,9 +231,15 @@ class Worker:
     def _read(self, streams: Sequence[Stream], taken: Sequence[Taken]) -> None:
         self._step_all([], streams, taken)
 
-    def _step_all(self, pushes: list[Push], streams: Sequence[Stream], taken: Sequence[Taken]) -> None:
+    def _step_all(
+        self,
+        pushes: list[Push],
+        streams: Sequence[Stream],
+        taken: Sequence[Taken],
+        later: Sequence[Ticket] = (),
+    ) -> None:
         self._pushes += len(pushes)
-        self._pull(streams, taken, pushes, wants_dense=self._wants_dense(pushes))
+        self._pull(streams, taken, pushes, later, wants_dense=self._wants_dense(pushes))
 
     def _wants_dense(self, pushes: Sequence[Push]) -> bool:
         """A first read must see everything; after that only every so many pushes."""
@@ -228,17 +250,18 @@ class Worker:
         streams: Sequence[Stream],
         taken: Sequence[Taken],
         pushes: Sequence[Push] = (),
+        later: Sequence[Ticket] = (),
         *,
         wants_dense: bool,
     ) -> None:
-        """One frame to every server: `pushes`, and the keys of what was taken."""
+        """One frame to every server: `pushes`, and the keys of what was taken and of what comes `later`."""
         tools = self._tools
         arrays = tools.replicas.arrays if wants_dense else None
         tickets = [ticket for _, ticket in taken]
         # A step that fails has waited for whoever made it fail.
         with tools.stopwatch.measure("wait"):
             started = time.perf_counter()
-            self._step, self._fence, lookups = self.session.step(pushes, tickets, True, arrays)
+            self._step, self._fence, lookups = self.session.step(pushes, tickets, True, arrays, later)
             push, pull, wait = self.session.take_seconds()
             pull = max(pull, time.perf_counter() - started - push - wait)
             tools.stopwatch.add({"push": push, "pull": pull, "wait": wait})
