@@ -110,7 +110,8 @@ Medians of {arguments.repetitions} alternating repetitions; a ratio is the media
 {arguments.rows} rows trained, {arguments.test_rows} held out. `async_2_2`: two servers and two trainers.
 
 Time runs from opening the text to the last update; start of the processes and evaluation are not in it. CPU
-seconds, of the same span of time, and peak memory are sums over all processes.
+seconds, of the same span of time, and peak memory are sums over all processes; clickmill's processes exchange
+messages through shared memory, as they do on one host.
 clickmill reads the raw log and hashes it; PaddlePaddle gets the same samples ready-made, hashed and scaled.
 PaddlePaddle pushes every batch and pulls dense parameters every {PULL_INTERVAL_MS[1]} ms (1+1) or
 {PULL_INTERVAL_MS[2]} ms (2+2): as it comes it merges pushes, which is faster and loses AUC. Its geo, like
