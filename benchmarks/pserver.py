@@ -44,12 +44,18 @@ hyper_parameters: {{optimizer: {{class: Adam}}, sparse_feature_dim: {dim}, fc_si
 class Server:
     """A pserver process, and a trainer's side of the wire to it."""
 
-    def __init__(self, parts: Any, folder: Path, *, precision: str, num_dense: int) -> None:
+    def __init__(self, parts: Any, folder: Path, *, precision: str, num_dense: int, is_shared: bool) -> None:
         command = [sys.executable, "-m", "clickmill", "pserver", "--snapshots", str(folder)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self.process.stdout is not None
         address = json.loads(self.process.stdout.readline())["address"]
-        wire = {"role": "trainer", "name": "benchmark", "deadline_ms": 60_000, "precision": precision}
+        wire = {
+            "role": "trainer",
+            "name": "benchmark",
+            "deadline_ms": 60_000,
+            "precision": precision,
+            "shared_memory": is_shared,
+        }
         self._link = _core.ControlLink(json.dumps(wire), address)
         request = {"request": {"kind": "join", "name": "benchmark", "job": job_of(parts, num_dense)}}
         answer: dict[str, Any] = {}
@@ -97,7 +103,7 @@ def job_of(parts: Any, num_dense: int) -> dict[str, Any]:
 
 
 def measure(
-    options: argparse.Namespace, *, batch_size: int, precision: str, has_dense: bool
+    options: argparse.Namespace, *, batch_size: int, precision: str, has_dense: bool, is_shared: bool
 ) -> dict[str, float]:
     log = logs.make("train", rows=options.rows)
     text = CONFIG.format(
@@ -114,7 +120,7 @@ def measure(
     batches = read(parts.data, parts.schema, options.batches)
     feeds = [(feed.group, list(parts.tables).index(feed.table)) for feed in parts.feeds]
     with tempfile.TemporaryDirectory() as folder:
-        server = Server(parts, Path(folder), precision=precision, num_dense=num_dense)
+        server = Server(parts, Path(folder), precision=precision, num_dense=num_dense, is_shared=is_shared)
         try:
             return drive(server, batches, feeds, arrays, options.passes)
         finally:
@@ -172,12 +178,17 @@ def drive(server: Server, batches: list[Any], feeds: Any, arrays: list[Any], pas
     }
 
 
+def rate(runs: list[dict[str, float]]) -> str:
+    rates = [run["rows_m_per_cpu_s"] for run in runs]
+    return f"{statistics.median(rates):.1f} ({min(rates):.1f} to {max(rates):.1f})"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--rows", type=int, default=500_000)
     parser.add_argument("--dim", type=int, default=10)
     parser.add_argument("--batches", type=int, default=20, help="different batches")
-    parser.add_argument("--passes", type=int, default=5, help="how often each is pulled and pushed")
+    parser.add_argument("--passes", type=int, default=15, help="how often each is pulled and pushed")
     parser.add_argument("--repetitions", type=int, default=3)
     options = parser.parse_args()
     build = machine.require_release_build()
@@ -192,19 +203,21 @@ def main() -> None:
         (1000, "bf16", True),
         (1000, "fp32", True),
     ):
-        runs = [
-            measure(options, batch_size=batch_size, precision=precision, has_dense=has_dense)
-            for _ in range(options.repetitions)
-        ]
-        rates = [run["rows_m_per_cpu_s"] for run in runs]
+        shape = {"batch_size": batch_size, "precision": precision, "has_dense": has_dense}
+        runs = {
+            is_shared: [measure(options, **shape, is_shared=is_shared) for _ in range(options.repetitions)]
+            for is_shared in (True, False)
+        }
+        any_run = runs[True][0]
         lines.append(
             [
                 str(batch_size),
                 precision,
                 "yes" if has_dense else "no",
-                f"{statistics.median(rates):.1f} ({min(rates):.1f} to {max(rates):.1f})",
-                f"{runs[0]['rows_per_sample']:.1f}",
-                f"{runs[0]['kb_per_sample']:.2f}",
+                rate(runs[True]),
+                rate(runs[False]),
+                f"{any_run['rows_per_sample']:.1f}",
+                f"{any_run['kb_per_sample']:.2f}",
             ]
         )
         print(lines[-1], file=sys.stderr)
@@ -212,7 +225,8 @@ def main() -> None:
         "batch",
         "wire",
         "dense part",
-        "M rows pulled and pushed per CPU s",
+        "M rows pulled and pushed per CPU s, shared memory",
+        "the same, TCP on loopback",
         "rows per sample",
         "kB per sample",
     ]
