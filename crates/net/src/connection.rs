@@ -1,5 +1,7 @@
 //! Frames over a stream, plain or encrypted, with a deadline for every wait.
 
+mod shared;
+
 use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -11,8 +13,7 @@ use clickmill_wire::{FIRST_BYTE, Frame, HEADER_BYTES, Header, Kind, MAX_PAYLOAD}
 use rustls::{ClientConnection, ServerConnection};
 
 use crate::error::ENCRYPTION;
-use crate::memory::Taken;
-use crate::sharing::{self, Sharing};
+use crate::sharing::Sharing;
 use crate::socket::{connect, prepare};
 use crate::stream::{Failure, Stream};
 use crate::{Deadline, Error, Security, hello};
@@ -21,8 +22,6 @@ use crate::{Deadline, Error, Security, hello};
 pub(crate) const LOOK: Duration = Duration::from_millis(200);
 /// How long a peer may take to read why it is sent away.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// How long an answer of a few bytes may take to go out.
-const ANSWERING: Duration = Duration::from_secs(10);
 
 /// With which a handshake of TLS begins.
 const TLS_FIRST_BYTE: u8 = 0x16;
@@ -193,20 +192,6 @@ impl Connection {
         self.stop = stop;
     }
 
-    /// Long frames go through shared memory from now on, where the peer is a process of this host that can do so.
-    /// For the side that has connected.
-    pub fn share_memory(&mut self) {
-        if self.hello.features.contains(sharing::FEATURE) && self.stream.is_plain_within_host() {
-            self.sharing.begin();
-        }
-    }
-
-    /// Gives the frame that is begun next memory from which the peer can read it; without it, it is copied there.
-    pub fn lend(&self, frame: &mut Frame) {
-        frame.clear();
-        frame.lend(self.sharing.lend());
-    }
-
     pub fn send(
         &mut self,
         frame: &mut Frame,
@@ -228,31 +213,6 @@ impl Connection {
         self.traffic.sent.fetch_add(total, Ordering::Relaxed);
         self.traffic.frames_sent.fetch_add(1, Ordering::Relaxed);
         Ok(())
-    }
-
-    /// Before a frame for which there is not enough of it.
-    fn offer_memory(&mut self, length: usize, deadline: Deadline) -> Result<(), Error> {
-        let Some((memory, offer)) = self.sharing.offer(length) else {
-            return Ok(());
-        };
-        let mut frame = json_frame(&offer);
-        // No message of anybody: it is not counted.
-        let bytes = frame
-            .finish(Kind::Memory, 0)
-            .map_err(|source| self.wire(source))?;
-        let outcome = self.send_all(bytes, deadline);
-        self.close_within_frame(outcome)?;
-        // Nothing was asked since the last answer.
-        let (_, taken) = self.receive_json::<Taken>(&mut frame, Kind::Memory, deadline)?;
-        self.sharing.answered(memory, taken.is_taken);
-        Ok(())
-    }
-
-    fn find_memory(&mut self, frame: &Frame) -> Result<(), Error> {
-        let offer = self.json(frame.payload())?;
-        let is_taken = self.stream.is_plain_within_host() && self.sharing.find(&offer);
-        let taken = Taken { is_taken };
-        self.send_json(&taken, Kind::Memory, 0, Deadline::after(ANSWERING))
     }
 
     fn send_all(&mut self, bytes: &[u8], deadline: Deadline) -> Result<(), Error> {
@@ -310,8 +270,11 @@ impl Connection {
     ) -> Result<Header, Error> {
         let outcome = self.receive_all(allowed, frame, deadline);
         let header = self.close_within_frame(outcome)?;
-        let total = HEADER_BYTES as u64 + u64::from(header.length);
-        self.traffic.received.fetch_add(total, Ordering::Relaxed);
+        // Where memory lies is no message of anybody.
+        if header.kind != Kind::Memory {
+            let total = HEADER_BYTES as u64 + u64::from(header.length);
+            self.traffic.received.fetch_add(total, Ordering::Relaxed);
+        }
         Ok(header)
     }
 
@@ -350,16 +313,6 @@ impl Connection {
         checksum.check().map_err(|source| self.wire(source))?;
         self.is_within_frame = false;
         Ok(header)
-    }
-
-    fn take_shared(&self, header: &Header, frame: &mut Frame) -> Result<(), clickmill_wire::Error> {
-        header.check(&[])?;
-        let length = header.length;
-        if let Some(memory) = self.sharing.take(HEADER_BYTES + length as usize) {
-            frame.receive_lent(memory, length as usize);
-            return Ok(());
-        }
-        Err(clickmill_wire::Error::NotShared { length })
     }
 
     /// As `receive`, for a message in JSON of the kind that is expected here.

@@ -64,12 +64,16 @@ enum LaterFeed {
     Located { table: usize, located: Located },
 }
 
-impl LaterFeed {
-    fn locate(self, model: &mut Model) -> Result<(usize, Located), Error> {
-        match self {
-            Self::Signs { table, signs } => Ok((table, model.locate(table, &signs)?)),
-            Self::Located { table, located } => Ok((table, located)),
+impl Later {
+    /// Finds, or makes, its rows. What cannot be found stays as it is.
+    fn find(&mut self, model: &mut Model) -> Result<(), Error> {
+        for feed in &mut self.feeds {
+            if let LaterFeed::Signs { table, signs } = feed {
+                let (table, located) = (*table, model.locate(*table, signs)?);
+                *feed = LaterFeed::Located { table, located };
+            }
         }
+        Ok(())
     }
 }
 
@@ -145,7 +149,8 @@ impl Session {
     /// Begins to read; a request that came before is not located again.
     pub(crate) fn read(&mut self, keys: &Keys<'_>, model: &mut Model) -> Result<(), Error> {
         let is_known = self.tickets.contains_key(&keys.ticket)
-            || self.reading.iter().any(|reading| reading.ticket == keys.ticket);
+            || self.reading.iter().any(|reading| reading.ticket == keys.ticket)
+            || self.given.1.iter().any(|reading| reading.ticket == keys.ticket);
         if is_known {
             return Ok(());
         }
@@ -213,12 +218,14 @@ impl Session {
                 "rows of ticket {ticket} are asked for, whose keys never came"
             ))
         })?;
-        let mut feeds = Vec::new();
-        for feed in self.later.remove(place).feeds {
-            let (table, located) = feed.locate(model)?;
-            feeds.push(ReadingFeed::Located { table, located });
-        }
-        Ok(feeds)
+        self.later[place].find(model)?;
+        let feeds = self.later.remove(place).feeds.into_iter();
+        Ok(feeds
+            .map(|feed| match feed {
+                LaterFeed::Located { table, located } => ReadingFeed::Located { table, located },
+                LaterFeed::Signs { .. } => unreachable!("all of them are found"),
+            })
+            .collect())
     }
 
     /// Whether there are keys whose rows could be found now.
@@ -229,14 +236,7 @@ impl Session {
 
     /// Finds, or makes, the rows that a later step will ask for.
     pub(crate) fn find_later(&mut self, model: &mut Model) -> Result<(), Error> {
-        for mut later in std::mem::take(&mut self.later) {
-            for feed in std::mem::take(&mut later.feeds) {
-                let (table, located) = feed.locate(model)?;
-                later.feeds.push(LaterFeed::Located { table, located });
-            }
-            self.later.push(later);
-        }
-        Ok(())
+        self.later.iter_mut().try_for_each(|later| later.find(model))
     }
 
     /// What is to be read for the answer to a push; what the answer of before gave, where that was lost.

@@ -18,7 +18,8 @@ use crate::batch::Batch;
 use crate::dense::DenseOptimizer;
 use crate::errors;
 use crate::lookup::Lookup;
-use crate::remote::{Push, Session};
+use crate::push::Push;
+use crate::remote::Session;
 use crate::table::Table;
 
 /// Rows that are moved in one go: some milliseconds of work.

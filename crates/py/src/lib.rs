@@ -16,6 +16,7 @@ mod metrics;
 mod monitor;
 mod process;
 mod pserver;
+mod push;
 mod reader;
 mod records;
 mod remote;
@@ -50,11 +51,13 @@ mod _core {
     #[pymodule_export]
     use crate::pserver::Pserver;
     #[pymodule_export]
+    use crate::push::Push;
+    #[pymodule_export]
     use crate::reader::Reader;
     #[pymodule_export]
     use crate::records::{ColumnBatcher, RecordBatcher};
     #[pymodule_export]
-    use crate::remote::{ControlLink, Push, Session, Ticket};
+    use crate::remote::{ControlLink, Session, Ticket};
     #[pymodule_export]
     use crate::schema::Schema;
     #[pymodule_export]
