@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from clickmill import _core
+from tests.cluster.process import run as run_forked
 from tests.cluster.ssh_daemon import ADDRESSES, ssh_daemon, why_not
 
 NUM_ROWS = 4000
@@ -34,7 +36,7 @@ hyper_parameters: {sparse_feature_dim: 4, fc_sizes: [8], optimizer: {class: Adam
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    run(tmp_path, *CLICKMILL, "data", "synth", "train.tsv", "--rows", str(NUM_ROWS))
+    _core.synth(json.dumps({"path": str(tmp_path / "train.tsv"), "rows": NUM_ROWS}), None)
     return tmp_path
 
 
@@ -61,8 +63,10 @@ def assert_trained(summary: dict[str, Any], folder: Path) -> None:
     """All samples are trained on or validated with, and the checkpoint scores them as the run did."""
     assert summary["train"]["count"] + summary["validation"]["count"] == NUM_ROWS
     assert summary.get("samples", summary["train"]["count"]) == summary["train"]["count"]
-    output = run(folder, *CLICKMILL, "evaluate", "-m", "config.yaml", "--json")
-    assert json.loads(output)["auc"] == pytest.approx(summary["validation"]["auc"], abs=1e-6)
+    evaluated = run_forked(folder, "evaluate", "-m", "config.yaml", "--json")
+    evaluated.succeed()
+    auc = json.loads(evaluated.words.splitlines()[-1])["auc"]
+    assert auc == pytest.approx(summary["validation"]["auc"], abs=1e-6)
 
 
 @pytest.mark.parametrize("strategy", ["async", "geo"])
