@@ -66,7 +66,7 @@ def test_silence_ends_the_command(tmp_path: Path) -> None:
 
 
 def test_a_command_that_does_not_listen_is_killed(tmp_path: Path) -> None:
-    with tethered(tmp_path, DEAF) as (process, pid):
+    with tethered(tmp_path, DEAF, "--grace", "0.1") as (process, pid):
         assert process.stdin is not None
         process.stdin.close()
         assert process.wait(60) == 128 + signal.SIGKILL

@@ -1,6 +1,6 @@
 """Run on a host of an ssh cluster: a command that lives as long as whoever started it keeps speaking.
 
-    python -m clickmill.launch.tether --log FILE [--silence SECONDS] -- COMMAND [ARGUMENT...]
+    python -m clickmill.launch.tether --log FILE [--silence S] [--grace S] -- COMMAND [ARGUMENT...]
 
 Lines of the command go to stdout and stderr, and all of them to the log. When stdin is closed, or silent for
 too long, the connection or the launcher has died: the command is asked to end, and then killed.
@@ -35,7 +35,9 @@ _DRAIN_S = 5.0
 class Tether:
     """A running command and what ends it."""
 
-    def __init__(self, command: list[str], log: Path, silence_s: float = SILENCE_S) -> None:
+    def __init__(
+        self, command: list[str], log: Path, silence_s: float = SILENCE_S, grace_s: float = GRACE_S
+    ) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
         self._log = log.open("ab", buffering=0)
         bound = str(Path(__file__).with_name("bound.py"))
@@ -47,6 +49,7 @@ class Tether:
             process_group=0,
         )
         self._silence_s = silence_s
+        self._grace_s = grace_s
         self._lock = threading.Lock()
 
     def run(self) -> int:
@@ -72,7 +75,7 @@ class Tether:
     def _end(self) -> None:
         self._signal(signal.SIGTERM)
         try:
-            self._process.wait(GRACE_S)
+            self._process.wait(self._grace_s)
         except subprocess.TimeoutExpired:
             self._signal(signal.SIGKILL)
 
@@ -112,9 +115,10 @@ def main() -> NoReturn:
     parser = argparse.ArgumentParser()
     parser.add_argument("--log", type=Path, required=True)
     parser.add_argument("--silence", type=float, default=SILENCE_S)
+    parser.add_argument("--grace", type=float, default=GRACE_S)
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
-    tether = Tether(arguments.command, arguments.log, arguments.silence)
+    tether = Tether(arguments.command, arguments.log, arguments.silence, arguments.grace)
 
     def asked(_number: int, _frame: FrameType | None) -> None:
         tether.end()
