@@ -18,7 +18,10 @@ fn pair() -> (Connection, Connection) {
 }
 
 fn payload(length: usize, salt: usize) -> Vec<u8> {
-    (0..length).map(|at| ((at + salt) % 251) as u8).collect()
+    let pattern: Vec<u8> = (0..251).map(|at| ((at + salt) % 251) as u8).collect();
+    let mut payload = pattern.repeat(length / pattern.len() + 1);
+    payload.truncate(length);
+    payload
 }
 
 /// Answers every frame with what it says; where `is_copied`, with a frame that was not written where it is sent from.
