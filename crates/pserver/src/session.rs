@@ -308,3 +308,100 @@ impl Session {
         self.tickets.get(&ticket)?.feeds.get(feed)?.as_ref()
     }
 }
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use clickmill_table::Table;
+    use clickmill_wire::Precision;
+
+    use super::*;
+    use crate::model::DenseSlice;
+
+    /// Signs get a row when they come for the second time.
+    fn model() -> Model {
+        let config = serde_json::json!({
+            "spec": {"name": "t", "dim": 2, "seed": 1, "init": {"kind": "uniform", "scale": 1.0}},
+            "bucket_bits": 1,
+            "admission": {"kind": "count", "at": 2, "sketch_bits": 12},
+        });
+        let table = Table::new(serde_json::from_value(config).unwrap()).unwrap();
+        let rule = serde_json::from_value(serde_json::json!({"kind": "sgd"})).unwrap();
+        Model::with_tables(vec![table], DenseSlice::new(rule, Vec::new()), 0)
+    }
+
+    fn bytes(signs: &[u64]) -> Vec<u8> {
+        signs.iter().flat_map(|sign| sign.to_le_bytes()).collect()
+    }
+
+    fn keys<'a>(ticket: u64, when: When, feeds: &[(u16, &'a [u8])]) -> Keys<'a> {
+        Keys {
+            ticket,
+            when,
+            wants_dense: false,
+            is_training: true,
+            wants_full_rows: false,
+            precision: Precision::Fp32,
+            feeds: feeds
+                .iter()
+                .map(|&(table, signs)| FeedKeys { table, signs })
+                .collect(),
+        }
+    }
+
+    fn num_answers(session: &mut Session, sequence: u64, model: &Model) -> usize {
+        let mut count = 0;
+        for reading in session.take_readings(sequence) {
+            count += session.answer(reading, model).unwrap().len();
+        }
+        count
+    }
+
+    #[test]
+    fn a_step_that_comes_twice_finds_its_rows_once() {
+        let (mut session, mut model) = (Session::default(), model());
+        let signs = bytes(&[7, 8, 9]);
+        for _ in 0..2 {
+            let ahead = keys(1, When::Later, &[(0, &signs)]);
+            session.read(&ahead, &mut model).unwrap();
+            session.find_later(&mut model).unwrap();
+        }
+        assert!(!session.has_later());
+        for _ in 0..2 {
+            session.read(&keys(1, When::Found, &[]), &mut model).unwrap();
+            assert_eq!(
+                num_answers(&mut session, 1, &model),
+                1,
+                "the answer may have been lost"
+            );
+        }
+        assert_eq!(model.tables[0].len(), 0, "signs were seen once");
+        let again = keys(2, When::Now, &[(0, &signs)]);
+        session.read(&again, &mut model).unwrap();
+        assert_eq!(model.tables[0].len(), 3);
+    }
+
+    #[test]
+    fn a_batch_without_feeds_may_be_asked_for_twice_too() {
+        let (mut session, mut model) = (Session::default(), model());
+        session.read(&keys(1, When::Later, &[]), &mut model).unwrap();
+        for _ in 0..2 {
+            session.read(&keys(1, When::Found, &[]), &mut model).unwrap();
+            num_answers(&mut session, 1, &model);
+        }
+    }
+
+    #[test]
+    fn rows_that_cannot_be_found_ahead_fail_when_they_are_asked_for() {
+        let (mut session, mut model) = (Session::default(), model());
+        let signs = bytes(&[7]);
+        let ahead = keys(1, When::Later, &[(0, &signs), (5, &signs)]);
+        session.read(&ahead, &mut model).unwrap();
+        let early = session.find_later(&mut model).unwrap_err().to_string();
+        let asked = session
+            .read(&keys(1, When::Found, &[]), &mut model)
+            .unwrap_err()
+            .to_string();
+        assert!(early == asked && asked.contains("table 5"), "{early}; {asked}");
+    }
+}
