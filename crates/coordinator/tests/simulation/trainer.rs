@@ -69,6 +69,8 @@ pub(crate) struct Trainer {
     /// In `sync`: the fence that the answers to the last round named. All come to it behind the next round, since they
     /// have asked for its rows by then.
     heard: u64,
+    /// In the answer before that.
+    heard_before: u64,
     work: Work,
     pub(crate) flight: Option<Flight>,
     num_pushes: u64,
@@ -88,6 +90,7 @@ impl Trainer {
             place: None,
             fence: 0,
             heard: 0,
+            heard_before: 0,
             work: Work::None,
             flight: None,
             num_pushes: 0,
@@ -374,10 +377,12 @@ impl Trainer {
         let is_sync = matches!(self.work, Work::Train { is_sync: true, .. });
         let has_work_left = !is_any_unit_over || is_sync;
         let heard = std::mem::replace(&mut self.heard, flight.fence);
-        let fence = if is_sync && !is_counted {
-            heard
-        } else {
-            flight.fence
+        let heard_before = std::mem::replace(&mut self.heard_before, heard);
+        // Without rounds, rows of the batch after the next were found when a fence was heard of; that one comes first.
+        let fence = match (is_sync, is_counted) {
+            (true, true) => flight.fence,
+            (true, false) => heard,
+            (false, _) => heard_before,
         };
         if fence > self.fence && has_work_left {
             return Next::Ask(Request::Fence {

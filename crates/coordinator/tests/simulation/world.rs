@@ -399,7 +399,8 @@ impl World {
         } else {
             self.plan.count(trained, pass)
         };
-        let most = if is_sync { 0 } else { 4 };
+        // Without rounds each of up to four trainers may bring three more.
+        let most = if is_sync { 0 } else { 12 };
         assert!(
             job.max_batches == 0 || count <= job.max_batches + most,
             "pass {pass} has {count} batches"
