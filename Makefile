@@ -65,9 +65,11 @@ stubs: $(VENV)/.dependencies ## Write python/clickmill/_core.pyi from the Rust s
 test-rust: ## Rust tests
 	cargo test --workspace --locked
 
+# Those of tests/cluster run alone: their processes have deadlines, and ports that were free a moment before.
 .PHONY: test-python
 test-python: setup ## Python tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/unit tests/e2e
+	$(BIN)/python -m pytest tests/cluster
 
 .PHONY: test
 test: lint test-rust test-python ## Everything that must be green before a change lands
