@@ -66,6 +66,10 @@ impl Calls {
         call
     }
 
+    pub(crate) fn is_open(&self, call: CallId) -> bool {
+        self.open.contains_key(&call)
+    }
+
     /// False: nobody waits for this answer (any more).
     pub(crate) fn finish(&mut self, server: u32, call: CallId) -> bool {
         let is_open = self.open.get(&call).is_some_and(|open| open.server == server);

@@ -187,6 +187,11 @@ impl Coordinator {
         self.fence.number
     }
 
+    /// Whether the answer to a command is still waited for.
+    pub fn is_open(&self, call: CallId) -> bool {
+        self.calls.is_open(call)
+    }
+
     pub fn epoch(&self) -> u64 {
         self.epoch
     }

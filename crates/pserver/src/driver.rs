@@ -27,6 +27,8 @@ use crate::host::Host;
 const TICK: Duration = Duration::from_millis(100);
 /// A command that takes longer than all of its deadlines together is given up by the coordinator, not here.
 const CALL_DEADLINE: Duration = Duration::from_secs(24 * 3600);
+/// Before a command whose connection was lost goes out again.
+const BETWEEN_CALLS: Duration = Duration::from_secs(1);
 
 /// What a control frame holds.
 #[derive(Debug, Serialize, Deserialize)]
@@ -70,7 +72,7 @@ pub struct Outcome {
 }
 
 /// Where a server is, and which of its lives.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Registered {
     address: String,
     incarnation: u64,
@@ -200,12 +202,19 @@ impl Driver {
                     .store(coordinator.wanted_fence(), Ordering::Release);
                 engine.interrupt(!coordinator.is_running());
             }
-            // While the coordinator is locked: whoever sees a snapshot in its status finds it counted.
+            // While the coordinator is locked: whoever sees a snapshot in its status finds it counted, and the
+            // next event, on another thread, may bring a command for a server that has come with this one.
             self.count(&actions);
+            self.note_addresses(&actions);
             actions
         };
-        // Commands to a server may come with the word that it is registered: its address first.
-        for action in &actions {
+        for action in actions {
+            self.carry_out(action);
+        }
+    }
+
+    fn note_addresses(&self, actions: &[Action]) {
+        for action in actions {
             if let Action::Reply {
                 to,
                 reply: Reply::Registered { index, .. },
@@ -214,9 +223,6 @@ impl Driver {
             {
                 lock(&self.servers).insert(*index, server);
             }
-        }
-        for action in actions {
-            self.carry_out(action);
         }
     }
 
@@ -261,23 +267,46 @@ impl Driver {
 
     fn call(&self, server: u32, call: CallId, command: Command) {
         let own = self.own.clone();
+        // One that heard no answer to its registration in time registers again, and is asked then.
         let Some(registered) = lock(&self.servers).get(&server).cloned() else {
             return;
         };
         spawn("command", move || {
-            let Some(driver) = own.upgrade() else { return };
-            // A lost connection is no answer: the server will register again, or be declared dead.
-            if let Some(answer) = driver.command(&registered, call, command) {
-                driver.post(Event::ServerAnswer { server, call, answer });
+            while let Some(driver) = own.upgrade() {
+                if let Some(answer) = driver.command(&registered, call, &command) {
+                    return driver.post(Event::ServerAnswer { server, call, answer });
+                }
+                // A lost connection is no answer: as long as the coordinator waits for one it is asked for again,
+                // which does nothing twice.
+                if !driver.waits_for(server, call, &registered) {
+                    return;
+                }
             }
         });
     }
 
-    fn command(&self, server: &Registered, call: CallId, command: Command) -> Option<Result<Answer, String>> {
+    /// After a while: whether the answer to a call can still come, and is of use.
+    fn waits_for(&self, server: u32, call: CallId, registered: &Registered) -> bool {
+        let outcome = lock(&self.outcome);
+        let waited = self
+            .ended
+            .wait_timeout_while(outcome, BETWEEN_CALLS, |outcome| outcome.is_none());
+        let is_over = waited.unwrap_or_else(PoisonError::into_inner).0.is_some();
+        !is_over
+            && lock(&self.coordinator).is_open(call)
+            && lock(&self.servers).get(&server) == Some(registered)
+    }
+
+    fn command(
+        &self,
+        server: &Registered,
+        call: CallId,
+        command: &Command,
+    ) -> Option<Result<Answer, String>> {
         let Registered { address, incarnation } = server;
         if self.own_address.get().is_some_and(|own| own == address) {
             let host = self.host.get()?;
-            return Some(host.desk.obey(host, call, command));
+            return Some(host.desk.obey(host, call, command.clone()));
         }
         let deadline = Deadline::after(CALL_DEADLINE);
         let hello = Hello {
@@ -291,7 +320,7 @@ impl Driver {
         let envelope = Envelope::Command {
             incarnation: *incarnation,
             call,
-            command,
+            command: command.clone(),
         };
         connection.send_json(&envelope, Kind::Control, 1, deadline).ok()?;
         let mut frame = Frame::default();
@@ -348,4 +377,86 @@ pub(crate) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use clickmill_net::{Acceptance, Listener};
+
+    use super::*;
+    use crate::link::own_hello;
+
+    fn job() -> Box<clickmill_coordinator::Job> {
+        let job = serde_json::from_value(serde_json::json!({
+            "strategy": "async", "lanes": 1, "trainers": 1, "units": [{"name": "none", "input": {}}],
+            "passes": [{"train": [0], "validation": []}], "tables": [],
+            "dense": {"rule": {"kind": "sgd"}, "size": 0, "initial": ""},
+            "metrics": {"train": {}, "validation": {}}, "evicts": false, "decides": false, "publishes": false,
+            "snapshot_interval_ms": 3_600_000, "full_every": 1, "agreement": {}
+        }));
+        Box::new(job.expect("a job"))
+    }
+
+    fn welcome(acceptance: Acceptance) -> Connection {
+        let (security, traffic) = (Security::default(), Arc::default());
+        let welcomed = acceptance.welcome(&own_hello(), &security, traffic, Arc::default());
+        welcomed.expect("the coordinator says hello")
+    }
+
+    /// A server that does not hear the first command, because the connection breaks.
+    fn serve_the_second(listener: &Listener) -> Vec<CallId> {
+        let mut calls = Vec::new();
+        for is_second in [false, true] {
+            let mut connection = welcome(listener.accept().expect("a command"));
+            let (mut frame, within) = (Frame::default(), Deadline::after(Duration::from_secs(60)));
+            let received = connection.receive_json::<Envelope>(&mut frame, Kind::Control, within);
+            let (request, Envelope::Command { call, .. }) = received.expect("a command") else {
+                panic!("a command is expected");
+            };
+            calls.push(call);
+            if is_second {
+                let done = Obeyed::Answer(Answer::Done {});
+                connection
+                    .send_json(&done, Kind::Control, request, within)
+                    .expect("somebody listens");
+            }
+        }
+        calls
+    }
+
+    #[test]
+    fn a_command_whose_connection_is_lost_goes_out_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let settings = Settings {
+            servers: 2,
+            ..Settings::default()
+        };
+        let security = Security::default();
+        let listener = Listener::bind("127.0.0.1:0", &security, false).expect("a free port");
+        let path = folder.path().to_path_buf();
+        let driver = Driver::new(settings, path.clone(), security, Arc::new(|_| {})).expect("a coordinator");
+        driver.serve_with(Arc::new(Host::new(path, None)), "beside it".to_owned());
+        let addresses = ["beside it".to_owned(), listener.address().to_string()];
+        for (index, address) in addresses.into_iter().enumerate() {
+            let request = Request::Register {
+                index: Some(index as u32),
+                address,
+                incarnation: index as u64 + 1,
+            };
+            let reply = driver.ask(driver.connect(), request);
+            assert!(matches!(reply, Some(Reply::Registered { .. })));
+        }
+        let served = std::thread::spawn(move || serve_the_second(&listener));
+        let connection = driver.connect();
+        loop {
+            let (job, name) = (job(), "trainer".to_owned());
+            match driver.ask(connection, Request::Join { job, name }) {
+                Some(Reply::Welcome { .. }) => break,
+                Some(Reply::Wait { .. }) => {}
+                other => panic!("a trainer that joins is told {other:?}"),
+            }
+        }
+        let calls = served.join().expect("a server");
+        assert_eq!(calls[0], calls[1], "it is the same call, which is obeyed once");
+    }
 }

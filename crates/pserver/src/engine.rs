@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use clickmill_wire::step::{Origin, Step, When, decode_commit};
@@ -75,13 +75,14 @@ pub(crate) struct Engine {
     /// A server is lost, or the run is over: no round will end any more.
     is_interrupted: AtomicBool,
     pub counters: Counters,
-    ledger: std::sync::OnceLock<Arc<dyn Ledger>>,
+    /// It has the engine's host, which must not keep it alive.
+    ledger: std::sync::OnceLock<Weak<dyn Ledger>>,
     /// Watches how much memory rows take, where there is a budget.
     pub guard: std::sync::OnceLock<Guard>,
 }
 
 impl Engine {
-    pub(crate) fn keep_ledger(&self, ledger: Arc<dyn Ledger>) {
+    pub(crate) fn keep_ledger(&self, ledger: Weak<dyn Ledger>) {
         assert!(self.ledger.set(ledger).is_ok(), "a server has one ledger");
     }
 
@@ -330,6 +331,9 @@ impl Engine {
             if let Some(ledger) = self.ledger.get()
                 && !push.ledger.is_empty()
             {
+                let ledger = ledger.upgrade().ok_or_else(|| Error::NotReady {
+                    reason: "the coordinator has ended".to_owned(),
+                })?;
                 fence = ledger.advance(incarnation, life.epoch, &push.ledger)?;
             }
             self.counters.count_staleness(&push, life.model.step);

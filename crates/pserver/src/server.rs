@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use clickmill_coordinator::{CallId, Command, Happening, Reply, Request, Settings, memory_happening};
@@ -84,7 +84,7 @@ impl Server {
                 Arc::clone(&tell),
             )?;
             driver.serve_with(Arc::clone(&host), address.clone());
-            host.engine.keep_ledger(Arc::clone(&driver) as Arc<_>);
+            host.engine.keep_ledger(Arc::downgrade(&driver) as Weak<_>);
             Some(driver)
         };
         let server = Self {
