@@ -78,7 +78,7 @@ class _LinearRelus(torch.autograd.Function):
             gradient = torch.ops.aten.threshold_backward.default(gradient, output_BO, 0)
             wants_weight, wants_bias = ctx.needs_input_grad[1 + 2 * index : 3 + 2 * index]
             found.append(gradient.sum(0) if wants_bias else None)
-            found.append(torch.mm(gradient.t(), input_BI) if wants_weight else None)
+            found.append(_multiply(gradient.t(), input_BI.t(), None, "none") if wants_weight else None)
             if not any(ctx.needs_input_grad[: 1 + 2 * index]):
                 return (*[None] * (1 + 2 * index), *reversed(found))
             gradient = _multiply(gradient, weights[index].t(), None, "none")

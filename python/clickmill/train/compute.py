@@ -16,6 +16,8 @@ from clickmill.nn.dropout import seed_batch
 from clickmill.train.features import Leaf, Part, build_features, cut
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from clickmill.train.stopwatch import Stopwatch
 
     Array = NDArray[np.float32]
+    Beside = Callable[[], None]
 
 
 @dataclass(frozen=True)
@@ -85,17 +88,24 @@ class Computer:
             isinstance(module, torch.nn.modules.batchnorm._BatchNorm) for module in replicas.model.modules()
         )
 
-    def compute(self, crew: Crew, pulled: Pulled, step: int) -> list[Computed]:
-        """Forward and backward of a batch, one part a worker; nothing where it has no samples."""
+    def compute(self, crew: Crew, pulled: Pulled, step: int, beside: Beside) -> list[Computed]:
+        """Forward and backward of a batch, one part a worker; nothing where it has no samples.
+
+        `beside` starts what else is to be done meanwhile. It is called between forward and backward: at the
+        beginning all workers need the interpreter, and would wait for it.
+        """
         if pulled.batch.num_rows == 0:
             return []
         parts = cut(pulled.batch.num_rows, crew.size)
         with self._stopwatch.measure("compute"):
             return crew.run(
-                [partial(self._compute, worker, pulled, part, step) for worker, part in enumerate(parts)]
+                [
+                    partial(self._compute, worker, pulled, part, step, beside)
+                    for worker, part in enumerate(parts)
+                ]
             )
 
-    def _compute(self, worker: int, pulled: Pulled, part: Part, step: int) -> Computed:
+    def _compute(self, worker: int, pulled: Pulled, part: Part, step: int, beside: Beside) -> Computed:
         replica = self._replicas[worker]
         model = replica.model
         batch = pulled.batch
@@ -112,6 +122,8 @@ class Computer:
             logit_B = model(features)
         if is_alone:
             model.train()
+        if worker == 0:
+            beside()
         logit_B = logit_B.float()
         loss = model.loss(logit_B, label_B, weight_B) * (part.num_rows / batch.num_rows)
         loss.backward()  # type: ignore[no-untyped-call]

@@ -28,6 +28,35 @@ class _Outcome(Generic[Result]):
             self.error = error
 
 
+class Errand(Generic[Result]):
+    """A task for the worker that works ahead."""
+
+    def __init__(
+        self,
+        task: Callable[[], Result],
+        tasks: SimpleQueue[Callable[[], object] | None],
+        outcomes: SimpleQueue[_Outcome[Result]],
+    ) -> None:
+        self._task = task
+        self._tasks = tasks
+        self._outcomes = outcomes
+        self._is_started = False
+
+    def start(self) -> None:
+        """Let it run; the first time counts."""
+        if not self._is_started:
+            self._is_started = True
+            self._tasks.put(self._task)
+
+    def wait(self) -> Result:
+        """Its result; it is started where nobody has done so."""
+        self.start()
+        outcome = self._outcomes.get()
+        if outcome.error is not None:
+            raise outcome.error
+        return outcome.value
+
+
 class Crew:
     """`size` workers, the caller's thread among them, and one more that works ahead."""
 
@@ -70,21 +99,13 @@ class Crew:
                 raise result.error
         return [result.value for result in results]
 
-    def ahead(self, task: Callable[[], Result]) -> Callable[[], Result]:
-        """Start a task that runs beside everything else; what is returned waits for its result.
+    def ahead(self, task: Callable[[], Result]) -> Errand[Result]:
+        """A task that runs beside everything else, once it is started.
 
         One at a time: wait for a result before the next is started.
         """
         outcomes = cast("SimpleQueue[_Outcome[Result]]", self._outcomes[-1])
-        self._tasks[-1].put(task)
-
-        def wait() -> Result:
-            outcome = outcomes.get()
-            if outcome.error is not None:
-                raise outcome.error
-            return outcome.value
-
-        return wait
+        return Errand(task, self._tasks[-1], outcomes)
 
     def _work(self, index: int) -> None:
         while (task := self._tasks[index].get()) is not None:

@@ -99,7 +99,7 @@ class Stepper(Generic[Found]):
         pulled = None if taken is None else Pulled(taken.batch, self._parameters.fill(taken.found))
         while pulled is not None:
             ahead = crew.ahead(partial(self._take, next_batch))
-            computed = self._computer.compute(crew, pulled, step)
+            computed = self._computer.compute(crew, pulled, step, ahead.start)
             loss = sum((each.loss for each in computed), 0.0)
             if not math.isfinite(loss):
                 raise diverged(f"the loss is {loss}", pass_number, batch + step - first_step)
@@ -114,7 +114,7 @@ class Stepper(Generic[Found]):
                 loss=loss,
             )
             with self._stopwatch.waiting():
-                following = ahead()
+                following = ahead.wait()
             lookups = self._parameters.update(
                 crew, update, partial(self._count, update), None if following is None else following.found
             )

@@ -47,9 +47,21 @@ def test_an_error_is_raised_when_all_tasks_have_ended(failing):
 def test_work_ahead_runs_beside_a_round_of_tasks():
     meeting = threading.Barrier(3, timeout=30)
     with Crew(2) as crew:
-        result = crew.ahead(lambda: meeting.wait() >= 0)
+        ahead = crew.ahead(lambda: meeting.wait() >= 0)
+        ahead.start()
         crew.run([meeting.wait, meeting.wait])
-        assert result()
+        assert ahead.wait()
+
+
+def test_work_ahead_is_done_once_whoever_starts_it():
+    done = []
+    with Crew(2) as crew:
+        ahead = crew.ahead(lambda: done.append("started"))
+        ahead.start()
+        ahead.start()
+        ahead.wait()
+        crew.ahead(lambda: done.append("waited for")).wait()
+    assert done == ["started", "waited for"]
 
 
 def test_an_error_of_the_work_ahead_is_raised_where_its_result_is_asked_for():
@@ -57,15 +69,16 @@ def test_an_error_of_the_work_ahead_is_raised_where_its_result_is_asked_for():
         raise ValueError("ahead")
 
     with Crew(1) as crew:
-        result = crew.ahead(fail)
+        ahead = crew.ahead(fail)
+        ahead.start()
         assert crew.run([lambda: 1]) == [1]
         with pytest.raises(ValueError, match="ahead"):
-            result()
+            ahead.wait()
 
 
 def test_no_thread_outlives_the_crew():
     before = threading.active_count()
     with Crew(3) as crew:
-        crew.ahead(lambda: None)()
+        crew.ahead(lambda: None).wait()
         assert threading.active_count() == before + 3
     assert threading.active_count() == before

@@ -205,7 +205,7 @@ class GeoWorker(Worker):
             lookups = None
             while found is not None:
                 stream.current = self._pulled(found, lookups)
-                update = self._compute(crew, stream, pass_number)
+                update = self._compute(crew, stream, pass_number, _nothing)
                 with self._tools.stopwatch.waiting():
                     found = ahead.take()
                 window.add(update)
@@ -291,4 +291,4 @@ class GeoWorker(Worker):
 
 
 def _nothing() -> None:
-    """What runs beside the update of dense parameters: the servers count the metrics."""
+    """Nothing runs beside: batches are read ahead by a thread of its own, the servers count the metrics."""

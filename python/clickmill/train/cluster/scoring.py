@@ -51,8 +51,9 @@ class Scorer:
             ticket = self._session.locate(batch, feeds)
             _, _, lookups = self._session.step(pushes, [ticket], False, None if pushes else arrays)
             ahead = crew.ahead(stream.next)
+            ahead.start()
             scores = self._compute(crew, batch, lookups[0])
-            following = ahead()
+            following = ahead.wait()
             pushes = [
                 _core.Push.empty(
                     stream.entry(batch, is_last=following is None),

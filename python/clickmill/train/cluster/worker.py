@@ -102,9 +102,9 @@ class Worker:
         streams = [stream for stream in streams if stream.current is not None]
         while not any(stream.is_ended for stream in (*streams, *empty)):
             ahead = crew.ahead(lambda: self._read_ahead(streams))
-            updates = [self._compute(crew, stream, pass_number) for stream in streams]
+            updates = [self._compute(crew, stream, pass_number, ahead.start) for stream in streams]
             with self._tools.stopwatch.waiting():
-                ahead()
+                ahead.wait()
             self._exchange(streams, updates, empty)
 
     def _begin(self, streams: Sequence[Stream]) -> None:
@@ -128,10 +128,10 @@ class Worker:
             feeds = [(feed.group, self._numbers[feed.table]) for feed in self._tools.feeds]
             return batch, self.session.locate(batch, feeds)
 
-    def _compute(self, crew: Crew, stream: Stream, pass_number: int) -> Update:
+    def _compute(self, crew: Crew, stream: Stream, pass_number: int, beside: Callable[[], None]) -> Update:
         assert stream.current is not None
         pulled = stream.current
-        computed = self._tools.computer.compute(crew, pulled, self._step * 1024 + stream.lane)
+        computed = self._tools.computer.compute(crew, pulled, self._step * 1024 + stream.lane, beside)
         loss = sum(each.loss for each in computed)
         if not math.isfinite(loss):
             raise diverged(f"the loss is {loss}", pass_number, self._step)

@@ -20,6 +20,8 @@ from clickmill.train.compute import Computed, Computer, batch_seed
 from clickmill.train.features import Leaf, Part, cut
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from clickmill._core import Batch, Lookup
     from clickmill.train.compute import ComputeOptions, Pulled
     from clickmill.train.crew import Crew
@@ -42,8 +44,9 @@ class DeviceComputer(Computer):
         super().__init__(feeds=feeds, replicas=replicas, options=options, stopwatch=stopwatch)
         self._net = replicas
 
-    def compute(self, crew: Crew, pulled: Pulled, step: int) -> list[Computed]:
+    def compute(self, crew: Crew, pulled: Pulled, step: int, beside: Callable[[], None]) -> list[Computed]:
         """Forward and backward of a batch; gradients of the dense net stay in it."""
+        beside()
         self._net.gradient.zero_()
         batch = pulled.batch
         if batch.num_rows == 0:
