@@ -323,6 +323,8 @@ pub struct ServerStatistics {
     pub staleness_steps: f64,
     pub bytes_sent: u64,
     pub bytes_received: u64,
+    /// Of both, through shared memory.
+    pub bytes_shared: u64,
     pub evicted_rows: u64,
     /// Parts of snapshots.
     pub snapshots_written: u64,

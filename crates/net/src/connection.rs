@@ -37,6 +37,16 @@ pub struct Traffic {
     pub sent: AtomicU64,
     pub received: AtomicU64,
     pub frames_sent: AtomicU64,
+    /// Of the bytes of both directions, those that went through memory.
+    pub shared: AtomicU64,
+}
+
+impl Traffic {
+    fn count_shared(&self, is_shared: bool, bytes: u64) {
+        if is_shared {
+            self.shared.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
 }
 
 /// One peer, after hello. Not shared: a request and its answer are one thread's business.
@@ -201,7 +211,8 @@ impl Connection {
     ) -> Result<(), Error> {
         let length = frame.payload().len();
         self.offer_memory(HEADER_BYTES + length, deadline)?;
-        let outcome = if self.sharing.put(frame.bytes()) {
+        let is_shared = self.sharing.put(frame.bytes());
+        let outcome = if is_shared {
             let header = Header::shared(kind, request, length as u32);
             self.send_all(&header.encode(), deadline)
         } else {
@@ -212,6 +223,7 @@ impl Connection {
         let total = (HEADER_BYTES + length) as u64;
         self.traffic.sent.fetch_add(total, Ordering::Relaxed);
         self.traffic.frames_sent.fetch_add(1, Ordering::Relaxed);
+        self.traffic.count_shared(is_shared, total);
         Ok(())
     }
 
@@ -274,6 +286,7 @@ impl Connection {
         if header.kind != Kind::Memory {
             let total = HEADER_BYTES as u64 + u64::from(header.length);
             self.traffic.received.fetch_add(total, Ordering::Relaxed);
+            self.traffic.count_shared(header.is_shared, total);
         }
         Ok(header)
     }

@@ -27,9 +27,9 @@ use serde::{Deserialize, Serialize};
 use crate::token::nonce;
 
 /// What shorter frames cost in the socket is less than the way around it.
-pub(crate) const MIN_SHARED: usize = 32 << 10;
+pub(crate) const MIN_SHARED_BYTES: usize = 32 << 10;
 /// Of a frame, in either direction.
-pub(crate) const MAX_SHARED: usize = 64 << 20;
+pub(crate) const MAX_SHARED_BYTES: usize = 64 << 20;
 
 const NAME: &str = "clickmill";
 /// What a descriptor of a region leads to.
@@ -84,10 +84,11 @@ pub(crate) struct Memory {
 impl Memory {
     /// Makes a region for frames of `wanted` bytes and some more.
     pub(crate) fn make(wanted: usize) -> io::Result<(Self, Offer)> {
-        let capacity = (wanted + wanted / 4).next_multiple_of(UNIT).min(MAX_SHARED);
+        let capacity = (wanted + wanted / 4).next_multiple_of(UNIT).min(MAX_SHARED_BYTES);
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let file = File::from(memfd_create(NAME, flags)?);
-        // All of it at once: a page that is not to be had is an error here, and the end of the process later.
+        // All of it at once: a page that is not to be had is an error here, and would be the end of the process later.
+        // Under a limit of a control group it may be the end here as well: what lies in memory counts against it.
         fallocate(&file, FallocateFlags::empty(), 0, region_bytes(capacity) as u64)?;
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
         let region = Region::map(&file, capacity)?;
@@ -110,7 +111,7 @@ impl Memory {
     /// Finds the region of an offer; an error where it is none of this host, user and length.
     pub(crate) fn find(offer: &Offer) -> io::Result<Self> {
         let wrong = |reason: &str| io::Error::new(io::ErrorKind::InvalidData, reason);
-        if offer.capacity > MAX_SHARED || offer.nonce.len() != NONCE_BYTES {
+        if offer.capacity > MAX_SHARED_BYTES || offer.nonce.len() != NONCE_BYTES {
             return Err(wrong("the offer is none"));
         }
         let path = format!("/proc/{}/fd/{}", offer.process, offer.descriptor);

@@ -2,7 +2,7 @@
 
 use clickmill_wire::Lent;
 
-use crate::memory::{MAX_SHARED, MIN_SHARED, Memory, Offer};
+use crate::memory::{MAX_SHARED_BYTES, MIN_SHARED_BYTES, Memory, Offer};
 
 /// Among the features of a peer that finds memory which it is offered.
 pub(crate) const FEATURE: &str = "shared_memory";
@@ -23,14 +23,14 @@ impl Sharing {
 
     /// A frame has come, from either side.
     pub(crate) fn note(&mut self, length: usize) {
-        if length <= MAX_SHARED {
+        if length <= MAX_SHARED_BYTES {
             self.longest = self.longest.max(length);
         }
     }
 
     /// Memory to offer before a frame of `length` bytes goes out; none where there is enough, or can be none.
     pub(crate) fn offer(&mut self, length: usize) -> Option<(Memory, Offer)> {
-        if !self.may_offer || length < MIN_SHARED {
+        if !self.may_offer || length < MIN_SHARED_BYTES {
             return None;
         }
         self.note(length);
@@ -64,7 +64,7 @@ impl Sharing {
     /// Leaves a frame, header and payload, for the peer; false: it has to go through the socket.
     pub(crate) fn put(&self, frame: &[u8]) -> bool {
         let Some(memory) = &self.memory else { return false };
-        memory.leave(frame) || frame.len() >= MIN_SHARED && memory.put(frame)
+        memory.leave(frame) || frame.len() >= MIN_SHARED_BYTES && memory.put(frame)
     }
 
     /// The frame that the peer has left; none: there is none of this length.

@@ -121,6 +121,7 @@ impl Host {
             staleness_steps: speeds.staleness,
             bytes_sent: traffic.sent.load(Ordering::Relaxed),
             bytes_received: traffic.received.load(Ordering::Relaxed),
+            bytes_shared: traffic.shared.load(Ordering::Relaxed),
             evicted_rows: counts.evicted_rows,
             snapshots_written: counts.snapshots_written,
             snapshots_failed: counts.snapshots_failed,

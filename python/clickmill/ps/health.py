@@ -27,6 +27,10 @@ _TOTALS = {
     "pushed_rows": ("clickmill_pserver_pushed_rows_total", "Rows that gradients came for."),
     "bytes_sent": ("clickmill_pserver_sent_bytes_total", "Bytes sent."),
     "bytes_received": ("clickmill_pserver_received_bytes_total", "Bytes received."),
+    "bytes_shared": (
+        "clickmill_pserver_shared_bytes_total",
+        "Of the bytes sent and received, those that went through shared memory.",
+    ),
     "evicted_rows": ("clickmill_pserver_evicted_rows_total", "Rows evicted, by policy or for want of room."),
     "snapshots_written": ("clickmill_pserver_parts_written_total", "Parts of snapshots that were written."),
     "snapshots_failed": ("clickmill_pserver_parts_failed_total", "Parts of snapshots that were not."),

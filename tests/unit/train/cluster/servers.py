@@ -48,6 +48,11 @@ class Servers:
             if answer["kind"] == "welcome":
                 return answer
 
+    def total(self, name: str) -> int:
+        """A statistic of all servers together."""
+        statistics = (json.loads(server.health())["statistics"] for server in self.running)
+        return sum(each[name] for each in statistics)
+
     def stop(self) -> None:
         for server in self.running:
             server.stop()
@@ -117,6 +122,7 @@ class Watched(ClusterTrainer):
         runner = config.runner[0]
         options = {"name": "test", "token": None, **options}
         super().__init__(config, runner, config.phase[0], coordinator=servers.address, **options)
+        self.servers = servers
         self.sessions: list[_core.Session] = []
         self.workers: list[Any] = []
 

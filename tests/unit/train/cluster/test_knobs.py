@@ -44,16 +44,20 @@ def test_long_frames_go_through_memory_unless_told_otherwise(train):
     def regions() -> int:
         return Path("/proc/self/maps").read_text().count("/memfd:clickmill")
 
-    found, traffic = {}, {}
+    found, traffic, shared = {}, {}, {}
     for choice in ("false", "true"):
         gc.collect()
         before = regions()
         trainer = train(f"runner.0.cluster.shared_memory={choice}", "hyper_parameters.fc_sizes=[256,64]")
         found[choice] = regions() - before
         traffic[choice] = trainer.traffic()
+        shared[choice] = trainer.servers.total("bytes_shared")
+        total = trainer.servers.total("bytes_sent") + trainer.servers.total("bytes_received")
         del trainer
     assert found["true"] > 0
     assert found["false"] <= 0, "those of runs before may go"
+    assert shared["false"] == 0
+    assert 0.5 * total < shared["true"] < total, "requests of a few bytes go through the socket"
     assert traffic["true"] == traffic["false"], "what a message weighs does not depend on its way"
 
 
