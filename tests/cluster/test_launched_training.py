@@ -77,6 +77,24 @@ def test_one_command_trains_on_this_machine(folder: Path, strategy: str) -> None
     assert_trained(summary, folder)
 
 
+def test_a_run_goes_on_in_another_folder_with_others_and_more_passes(folder: Path) -> None:
+    write_config(folder, "local_cluster_train")
+    train = (*CLICKMILL, "train", "-m", "config.yaml", "--json", "--set", "runner.0.distribute_strategy=sync")
+    run(folder, *train)
+    (folder / "run").rename(folder / "moved")
+    changes = (
+        "output_path=moved",
+        "epochs=2",
+        "worker_num=1",
+        "server_num=1",
+        "cluster.snapshot_interval_s=7",
+    )
+    options = [word for change in changes for word in ("--set", f"runner.0.{change}")]
+    (summary,) = json.loads(run(folder, *train, *options, "--resume"))
+    assert summary["train"]["count"] + summary["validation"]["count"] == NUM_ROWS
+    assert summary["samples"] == 2 * summary["train"]["count"], "of both passes"
+
+
 def test_roles_come_from_the_environment_of_the_seeds(folder: Path) -> None:
     write_config(folder, "cluster_train")
     ports = free_ports(2)

@@ -148,15 +148,24 @@ impl Job {
     /// Keys in which `other` differs, with both values, in the order of the keys; empty when the jobs are equal.
     pub fn differences(&self, other: &Self) -> Vec<String> {
         let mut found = Vec::new();
-        let other = Self {
-            trainers: self.trainers,
+        let mut other = Self {
             lanes: self.lanes,
             units: self.units.clone(),
             passes: self.passes.clone(),
             ..other.clone()
         };
+        other.adapt(self);
         compare("", &value_of(self), &value_of(&other), &mut found);
-        found
+        // Settings have the names that people gave them.
+        let named = |words: String| words.replacen("`agreement.settings.", "`", 1);
+        found.into_iter().map(named).collect()
+    }
+
+    /// Takes from `other` what may change while a run goes on: nothing of it is in the result.
+    pub(crate) fn adapt(&mut self, other: &Self) {
+        self.trainers = other.trainers;
+        self.snapshot_interval_ms = other.snapshot_interval_ms;
+        self.full_every = other.full_every;
     }
 }
 
@@ -254,25 +263,31 @@ pub(crate) mod tests {
 
     #[test]
     fn differing_keys_are_named_with_both_values() {
-        let run = job(Strategy::Async, 4, 1, 2);
+        let mut run = job(Strategy::Async, 4, 1, 2);
+        run.agreement = json!({ "settings": { "runner": { "seed": 1 } } });
         let mut own = run.clone();
         own.tables = json!([{ "dim": 16, "optimizer": "adagrad" }]);
-        own.agreement = json!({ "seed": 1 });
+        own.agreement = json!({ "files": 1, "settings": { "runner": { "seed": 2 } } });
         assert_eq!(
             run.differences(&own),
             [
-                "`agreement.seed`: `1`, not `null`",
+                "`agreement.files`: `1`, not `null`",
+                "`runner.seed`: `2`, not `1`",
                 "`tables.0.dim`: `16`, not `8`",
             ]
         );
     }
 
     #[test]
-    fn the_number_of_trainers_and_what_is_made_of_it_may_differ() {
-        let run = job(Strategy::Sync, 4, 1, 2);
+    fn what_is_not_in_the_result_may_differ() {
+        let mut run = job(Strategy::Sync, 4, 1, 2);
+        run.agreement = json!({ "settings": { "runner": { "seed": 1 } } });
         let later = Job {
             trainers: 9,
             lanes: 9,
+            snapshot_interval_ms: 1,
+            full_every: 7,
+            agreement: run.agreement.clone(),
             ..job(Strategy::Sync, 36, 9, 2)
         };
         assert!(run.differences(&later).is_empty());

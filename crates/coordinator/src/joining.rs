@@ -51,7 +51,14 @@ impl Coordinator {
                 self.run = Some(Run::new(job.clone()));
             }
             Some(_) if !differences.is_empty() => return differing(differences),
-            Some(run) => run.job.trainers = job.trainers,
+            // The first one of a life says how it goes on; who comes later only, how many there are.
+            Some(run) if self.has_agreed => run.job.trainers = job.trainers,
+            Some(run) => {
+                if let Err(error) = job.check() {
+                    return refused(error.to_string());
+                }
+                run.job.adapt(job);
+            }
         }
         self.has_agreed = true;
         self.keep(from, Ask::Join { name })
@@ -69,8 +76,13 @@ impl Coordinator {
         if here == there || (can_follow && run.has_stopped_early()) {
             return differences;
         }
-        let is_first = !self.has_agreed && !self.is_over();
-        let Some(record) = self.committed.run.clone().filter(|_| is_first && can_follow) else {
+        let may_add = !self.has_agreed && can_follow;
+        // Another one was refused before, for something else: that is what is wrong with this one too.
+        if may_add && self.is_over() && self.committed.run.is_some() && !differences.is_empty() {
+            return differences;
+        }
+        let is_first = may_add && !self.is_over();
+        let Some(record) = self.committed.run.clone().filter(|_| is_first) else {
             differences.push(format!("`runner.epochs`: `{there}`, not `{here}`"));
             return differences;
         };
@@ -104,5 +116,83 @@ impl Coordinator {
         if let Phase::Ending(ending) = &mut self.phase {
             ending.told_trainer(from.connection, expected);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::event::{Action, Event};
+    use crate::job::Strategy;
+    use crate::job::tests::job;
+    use crate::message::Request;
+    use crate::settings::Settings;
+
+    /// A run of one pass, as it was committed.
+    fn restored(is_over: bool) -> Coordinator {
+        let mut coordinator = Coordinator::new(Settings::default(), None);
+        let run = Run::new(job(Strategy::Sync, 2, 0, 1));
+        coordinator.committed.run = Some(run.record());
+        coordinator.committed.is_over = is_over;
+        coordinator.run = Some(run);
+        coordinator.phase = Phase::Gathering {
+            since: Duration::ZERO,
+        };
+        coordinator
+    }
+
+    fn refusal(coordinator: &mut Coordinator, connection: u64, job: Job) -> Option<String> {
+        let request = Request::Join {
+            job: Box::new(job),
+            name: "trainer".to_owned(),
+        };
+        let from = RequestId {
+            connection,
+            number: 1,
+        };
+        let actions = coordinator.handle(Event::Request { from, request }, Duration::from_secs(1));
+        actions.into_iter().find_map(|action| {
+            let Action::Reply { reply, .. } = action else {
+                return None;
+            };
+            if let Reply::Refused { reason, .. } = reply {
+                Some(reason)
+            } else {
+                None
+            }
+        })
+    }
+
+    #[test]
+    fn whoever_is_refused_hears_what_is_wrong_and_nothing_else() {
+        let mut coordinator = restored(true);
+        let other = Job {
+            tables: json!([{ "dim": 9, "optimizer": "adagrad" }]),
+            trainers: 2,
+            ..job(Strategy::Sync, 2, 0, 3)
+        };
+        let expected = "the job differs from that of the run: `tables.0.dim`: `9`, not `8`";
+        for connection in [7, 8] {
+            let reason = refusal(&mut coordinator, connection, other.clone());
+            assert_eq!(reason.as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn the_first_trainer_of_a_life_says_how_it_goes_on() {
+        let mut coordinator = restored(false);
+        let with = |trainers, snapshot_interval_ms| Job {
+            trainers,
+            snapshot_interval_ms,
+            ..job(Strategy::Sync, 2, 0, 1)
+        };
+        assert_eq!(refusal(&mut coordinator, 7, with(4, 5)), None);
+        assert_eq!(refusal(&mut coordinator, 8, with(3, 6)), None);
+        let run = coordinator.run.as_ref().expect("it was restored");
+        assert_eq!((run.job.trainers, run.job.snapshot_interval_ms), (3, 5));
     }
 }

@@ -91,6 +91,7 @@ impl Run {
             Some(record) => Self::restore(record),
             None => Self::new(self.job.clone()),
         };
+        next.job.adapt(&self.job);
         next.ledger.count_on(&self.ledger);
         next.duties.count_on(&self.duties);
         *self = next;
@@ -130,6 +131,16 @@ mod tests {
         let before = lease(&mut run);
         run.go_back(None);
         assert!(lease(&mut run) > before);
+    }
+
+    #[test]
+    fn what_this_life_was_told_holds_after_going_back() {
+        let mut run = Run::new(job(Strategy::Sync, 2, 0, 1));
+        let record = run.record();
+        run.job.trainers = 5;
+        run.job.snapshot_interval_ms = 7;
+        run.go_back(Some(record));
+        assert_eq!((run.job.trainers, run.job.snapshot_interval_ms), (5, 7));
     }
 
     fn ended(num_passes: usize, last: u32) -> Run {

@@ -22,6 +22,9 @@ _OWN = (
     "runner.epochs",
     "runner.*_class*",
     "runner.print_interval",
+    # A folder may be moved, and have another name on another host.
+    "runner.output_path",
+    "runner.save_*_path",
     "runner.tensorboard_path",
     "runner.runner_result_dump_path",
     "runner.selected_gpus",
