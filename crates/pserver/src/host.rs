@@ -321,8 +321,6 @@ impl Host {
                     .ok_or_else(|| Error::protocol(format!("there is no snapshot {base} here to build on")))
             })
             .transpose()?;
-        // There is one at a time: what was frozen before and not written was given up.
-        state.frozen.retain(|number, _| *number == snapshot);
         let is_known = state.frozen.contains_key(&snapshot);
         // One at a time: what is frozen of another was given up, and would keep tables from being frozen again.
         state.frozen.retain(|&number, _| number == snapshot);
@@ -362,6 +360,8 @@ impl Host {
         let counters = &self.engine.counters;
         let (files, ids) = frozen.write(&self.engine, &self.folder).inspect_err(|_| {
             counters.snapshots_failed.fetch_add(1, Ordering::Relaxed);
+            // Whoever has given it up meanwhile found files of this server, and left the folder.
+            snapshot::remove(&self.folder, snapshot, Some(index));
         })?;
         counters.snapshots_written.fetch_add(1, Ordering::Relaxed);
         let mut state = self.lock();
