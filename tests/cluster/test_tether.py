@@ -47,6 +47,19 @@ def test_output_code_and_log_are_those_of_the_command(tmp_path: Path) -> None:
     assert sorted((tmp_path / "log/a.log").read_text().split()) == sorted([str(pid), "words"])
 
 
+def test_a_log_that_cannot_be_written_is_told_of_once_and_every_line_is_heard(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log/a.log").symlink_to("/dev/full")
+    with tethered(tmp_path, SPEAK + "print('more', file=sys.stderr); sys.exit(3)") as (process, _pid):
+        assert process.wait(60) == 3
+        assert process.stderr is not None
+        lines = process.stderr.read().decode().splitlines()
+    warnings = [line for line in lines if line.startswith("warning: ")]
+    assert len(warnings) == 1
+    assert "cannot write to `log/a.log`: No space left on device" in warnings[0]
+    assert [line for line in lines if line not in warnings] == ["words", "more"]
+
+
 def test_a_closed_connection_ends_the_command(tmp_path: Path) -> None:
     with tethered(tmp_path, FOREVER) as (process, pid):
         assert process.stdin is not None

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from clickmill.errors import StateError
 from clickmill.launch.address import Address, parse_address
+from clickmill.launch.log import Log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from typing import BinaryIO
 
     from clickmill.launch.process import Process
     from clickmill.launch.role import RoleCommand
@@ -56,7 +56,7 @@ class Member:
         self.words: deque[str] = deque(maxlen=_MAX_WORDS)
         self._output: list[bytes] = []
         self._num_output_bytes = 0
-        self._log: BinaryIO | None = None
+        self._log: Log | None = None
         self._screen: Screen | None = None
 
     @property
@@ -67,7 +67,7 @@ class Member:
         """Where its lines go."""
         self._screen = screen
         if log is not None:
-            self._log = log.open("ab", buffering=0)
+            self._log = Log(log)
 
     def close(self) -> None:
         if self._log is not None:
@@ -122,8 +122,9 @@ class Member:
             self.listens.set_result(self.address)
 
     def _write_log(self, line: bytes) -> None:
-        if self._log is not None:
-            self._log.write(line + b"\n")
+        warning = self._log.write(line) if self._log is not None else None
+        if warning is not None and self._screen is not None:
+            self._screen.note(f"warning: {warning}")
 
 
 def _object(line: bytes) -> dict[str, Any]:

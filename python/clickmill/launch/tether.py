@@ -22,6 +22,8 @@ import threading
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn
 
+from clickmill.launch.log import Log
+
 if TYPE_CHECKING:
     from types import FrameType
 
@@ -39,7 +41,7 @@ class Tether:
         self, command: list[str], log: Path, silence_s: float = SILENCE_S, grace_s: float = GRACE_S
     ) -> None:
         log.parent.mkdir(parents=True, exist_ok=True)
-        self._log = log.open("ab", buffering=0)
+        self._log = Log(log)
         bound = str(Path(__file__).with_name("bound.py"))
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", bound, str(os.getpid()), *command],
@@ -98,16 +100,18 @@ class Tether:
         is_heard = True
         for line in stream:
             with self._lock:
-                self._log.write(line)
+                warning = self._log.write(line.removesuffix(b"\n"))
             if is_heard:
                 try:
+                    if warning is not None:
+                        os.write(2, f"warning: {warning}\n".encode())
                     os.write(descriptor, line)
                 except OSError:
                     is_heard = False  # the log has it all the same
 
     def _note(self, text: str) -> None:
         with self._lock:
-            self._log.write(text.encode() + b"\n")
+            self._log.write(text.encode())
 
 
 def main() -> NoReturn:
