@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from clickmill.launch.failure import told_error
+from clickmill.store.durable import is_full
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -58,12 +60,17 @@ class Screen:
         self._write(text)
 
     def progress(self, name: str, told: Mapping[str, Any]) -> None:
-        if self._display is not None:
+        if self._display is None:
+            return
+        try:
             self._display.progress(name, told)
+        except (OSError, ValueError) as error:
+            self._lose(error)
 
     def close(self) -> None:
         if self._display is not None:
-            self._display.close()
+            with contextlib.suppress(OSError, ValueError):  # the reason of the end counts, not a lost bar
+                self._display.close()
             self._display = None
 
     def _prefix(self, name: str) -> str:
@@ -81,8 +88,16 @@ class Screen:
             elif self._stream is not None:
                 self._stream.write(text + "\n")
                 self._stream.flush()
-        except (OSError, ValueError):
-            # Nobody looks any more: the pipe or the terminal is gone. The processes have to be seen to all
-            # the same, and the logs have every word.
-            self._display = None
-            self._stream = None
+        except (OSError, ValueError) as error:
+            self._lose(error)
+
+    def _lose(self, error: Exception) -> None:
+        """Nobody looks any more: the pipe or the terminal is gone.
+
+        The processes have to be seen to all the same, and the logs have every word. A file on a full disk is
+        another matter: there may be room for later lines.
+        """
+        if is_full(error):
+            return
+        self._display = None
+        self._stream = None

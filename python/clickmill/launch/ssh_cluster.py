@@ -35,7 +35,7 @@ from clickmill.launch.screen import Screen
 from clickmill.launch.ssh import Host, in_folder, quote_path
 from clickmill.launch.supervisor import Policy, Supervisor, supervise
 from clickmill.launch.token import new_token
-from clickmill.store.durable import replace_file
+from clickmill.store.durable import replace_file, writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -253,9 +253,15 @@ class SshCluster:
 def _archive(package: Path) -> Iterator[Path]:
     """The package as one file, to be read by every host's copy."""
     with tempfile.NamedTemporaryFile(prefix="clickmill-", suffix=".tar.gz") as file:
-        with tarfile.open(fileobj=file, mode="w:gz", compresslevel=1, dereference=True) as archive:
-            archive.add(package, arcname=".", filter=_packed)
-        file.flush()
+        try:
+            with tarfile.open(fileobj=file, mode="w:gz", compresslevel=1, dereference=True) as archive:
+                archive.add(package, arcname=".", filter=_packed)
+            file.flush()
+        except OSError as error:
+            if error.filename is not None:
+                raise  # a file of the package that cannot be read
+            with writing(Path(file.name)):
+                raise
         yield Path(file.name)
 
 

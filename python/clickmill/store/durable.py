@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import secrets
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from _typeshed import ReadableBuffer
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+"""Numbers of the system for a disk that has no more room, or not for this user."""
 
 
 def sync_folder(path: Path) -> None:
@@ -50,7 +54,13 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(f"cannot write `{path}`: {error.strerror or error}") from error
+        hint = "free some space on its disk, then run it again" if is_full(error) else None
+        raise StorageError(f"cannot write `{path}`: {error.strerror or error}", hint=hint) from error
+
+
+def is_full(error: BaseException) -> bool:
+    """Whether it is for want of room on a disk."""
+    return isinstance(error, OSError) and error.errno in FULL
 
 
 @contextlib.contextmanager

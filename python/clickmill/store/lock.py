@@ -24,8 +24,9 @@ def only_writer(folder: Path) -> Iterator[None]:
     The kernel lets go of the lock when its process ends, however it ends. The file stays: removing it could
     take away a lock that another process has just got.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(folder / FILE_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    with durable.writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(folder / FILE_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 
 import pytest
 
@@ -85,3 +87,35 @@ def test_a_stream_that_nobody_reads_any_more_is_no_error() -> None:
     screen.line("trainer 0", "one")
     screen.note("two")
     screen.close()
+
+
+def test_a_stream_on_a_full_disk_is_written_again_when_there_is_room() -> None:
+    class Full(io.StringIO):
+        has_room = False
+
+        def write(self, text: str) -> int:
+            if not self.has_room:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return super().write(text)
+
+    stream = Full()
+    screen = Screen([], stream=stream)
+    screen.note("lost")
+    stream.has_room = True
+    screen.note("shown")
+    assert stream.getvalue() == "shown\n"
+
+
+def test_a_bar_that_cannot_be_drawn_any_more_is_no_error() -> None:
+    class Gone:
+        def line(self, text: str) -> None:
+            raise OSError(errno.EIO, text)
+
+        def progress(self, name: str, _told: object) -> None:
+            raise OSError(errno.EIO, name)
+
+        def close(self) -> None:
+            raise OSError(errno.EIO, "close")
+
+    Screen([], stream=io.StringIO(), display=Gone()).progress("trainer 0", {})
+    Screen([], stream=io.StringIO(), display=Gone()).close()
