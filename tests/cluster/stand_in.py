@@ -5,6 +5,7 @@ A folder in the variable STAND_IN steers them and shows what they did:
     <role>.<pid>      exists while the process lives: its arguments as JSON
     ended             a line for each that was asked to end: its role
     hold              trainers go on only when this file is gone
+    words             how many lines trainers say when they go on
     fail              JSON {"exit": code, "error": {...}}: what trainers end with, each time
     deaf              those of this role do not end when they are asked to
 """
@@ -141,6 +142,9 @@ def train(arguments: argparse.Namespace) -> None:
     print(json.dumps({"progress": progress}), flush=True)
     while (FOLDER / "hold").exists():
         time.sleep(0.005)
+    if (FOLDER / "words").exists():
+        for index in range(int((FOLDER / "words").read_text())):
+            print(f"line {index} {'.' * 100}", file=sys.stderr, flush=True)
     if (FOLDER / "fail").exists():
         fail(json.loads((FOLDER / "fail").read_text()))
     if arguments.coordinator:

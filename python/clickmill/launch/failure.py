@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import signal
 from typing import TYPE_CHECKING, Any
 
 from clickmill import errors
 from clickmill.errors import ClickmillError, ConfigError
+from clickmill.store.durable import FULL, is_full
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 _FINAL_CODES = frozenset({2, 3, 4})
 """Wrong arguments or configuration, unreadable samples, a damaged file."""
 _FINAL_KINDS = frozenset({"MissingExtra", "DivergedError", "RunFailedError"})
+_MEMBER = re.compile(r"\b(?:pserver|trainer|worker) \d+\b")
+"""As the coordinator, too, names them."""
+RUN_ENDED = "the run has ended: "
+"""What a trainer puts before the last words of the coordinator."""
+SPACE_HINT = "free some space and go on with `--resume`"
 
 
 def exit_words(code: int) -> str:
@@ -47,19 +55,53 @@ def told_error(line: str) -> dict[str, Any] | None:
     return body if isinstance(body, dict) and isinstance(body.get("message"), str) else None
 
 
-def failure(name: str, code: int, words: Sequence[str], log: Path | None) -> ClickmillError:
+def failure(
+    name: str, code: int, words: Sequence[str], log_of: Callable[[str], Path | None]
+) -> ClickmillError:
     """What a run that failed because of `name` raises; `words` are its last lines.
 
-    Where it told an error of ours, that one with its kind, so that the run ends with the same exit code.
+    Where it told an error of ours, that one with its kind, so that the run ends with the same exit code. What
+    the coordinator tells all members is not blamed on the one that happened to end first. `log_of` gives the
+    log of a member by its name.
     """
-    place = f"its log is `{log}`" if log is not None else None
     told = _last_told(words)
-    if told is not None:
-        hint = "; ".join(part for part in (told.get("hint"), place) if part) or None
-        return _kind(told.get("kind"))(f"{name}: {told['message']}", hint=hint)
-    last = next((line.strip() for line in reversed(words) if line.strip()), "")
-    said = f": {last.removeprefix('error: ')}" if last else ""
-    return ClickmillError(f"{name} {exit_words(code)}{said}", hint=place)
+    if told is None:
+        last = next((line.strip() for line in reversed(words) if line.strip()), "")
+        said = f": {last.removeprefix('error: ')}" if last else ""
+        return ClickmillError(f"{name} {exit_words(code)}{said}", hint=log_hint(log_of(name)))
+    message, own_hint = str(told["message"]), told.get("hint")
+    named = _MEMBER.search(message)
+    is_named_first = named is not None and named.start() == 0
+    is_of_all = told.get("kind") == "RunFailedError" or message.startswith(RUN_ENDED)
+    if named is not None and (is_of_all or is_named_first):
+        log = log_of(named[0])
+        place = None if log is None else f"the log of {named[0]} is `{log}`"
+    elif is_of_all:
+        log = log_of(name)
+        place = None if log is None else f"the logs are in `{log.parent}`"
+    else:
+        place = log_hint(log_of(name))
+    way_on = None if "--resume" in str(own_hint) or not _tells_full_disk(message) else SPACE_HINT
+    prefix = "" if is_of_all or is_named_first else f"{name}: "
+    hint = "; ".join(part for part in (own_hint, way_on, place) if part) or None
+    return _kind(told.get("kind"))(prefix + message, hint=hint)
+
+
+def system_failure(name: str, error: OSError, log: Path | None) -> ClickmillError:
+    """What a run raises when the system refuses what `name` needs; the log is named where no file is."""
+    place = f"`{error.filename}`: " if error.filename else ""
+    way_on = SPACE_HINT if is_full(error) else None
+    hint = "; ".join(part for part in (way_on, log_hint(log)) if part) or None
+    return ClickmillError(f"{name}: {place}{error.strerror or error}", hint=hint)
+
+
+def log_hint(log: Path | None) -> str | None:
+    """Where to read more of the member that the message names."""
+    return None if log is None else f"its log is `{log}`"
+
+
+def _tells_full_disk(message: str) -> bool:
+    return any(os.strerror(number) in message for number in FULL)
 
 
 def _last_told(words: Sequence[str]) -> dict[str, Any] | None:

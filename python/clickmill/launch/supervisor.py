@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clickmill.errors import ClickmillError, StateError
-from clickmill.launch.failure import exit_words, failure, is_final, is_lost
+from clickmill.launch.failure import exit_words, failure, is_final, is_lost, log_hint, system_failure
 from clickmill.launch.process import Process
 from clickmill.store.durable import writing
 
@@ -126,7 +126,7 @@ class Supervisor:
             ) from None
 
     def _start(self, member: Member) -> None:
-        log = self._log_of(member)
+        log = self._log_of(member.name)
         if log is None:
             member.attach(self._screen, None)
         else:
@@ -147,7 +147,7 @@ class Supervisor:
                 if is_final(code, member.words) or not self._may_come_back(member):
                     if is_lost(member.words):
                         await self._other_fails(member)
-                    self.stop(failure(member.name, code, member.words, self._log_of(member)))
+                    self.stop(failure(member.name, code, member.words, self._existing_log))
                     return
                 member.num_restarts += 1
                 self._screen.note(
@@ -157,8 +157,10 @@ class Supervisor:
                 pause = _FIRST_PAUSE_S * 2 ** (member.num_restarts - 1)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._ending.wait(), min(pause, _LONGEST_PAUSE_S))
-        except (ClickmillError, OSError) as error:
+        except ClickmillError as error:
             self.stop(error)
+        except OSError as error:
+            self.stop(system_failure(member.name, error, self._log_of(member.name)))
 
     def _may_come_back(self, member: Member) -> bool:
         return member.can_come_back and member.num_restarts < self._policy.max_restarts
@@ -242,12 +244,16 @@ class Supervisor:
                 member.process.kill()
         await asyncio.wait(pending, timeout=self._policy.end_deadline_s)
 
-    def _log_of(self, member: Member) -> Path | None:
-        return None if self._logs is None else self._logs / f"{member.name.replace(' ', '-')}.log"
+    def _log_of(self, name: str) -> Path | None:
+        return None if self._logs is None else self._logs / f"{name.replace(' ', '-')}.log"
+
+    def _existing_log(self, name: str) -> Path | None:
+        """Also that of a member whom another command started: with MPI all have one folder."""
+        log = self._log_of(name)
+        return log if log is not None and log.exists() else None
 
     def _log_hint(self, member: Member) -> str | None:
-        log = self._log_of(member)
-        return None if log is None else f"its log is `{log}`"
+        return log_hint(self._log_of(member.name))
 
 
 async def _nothing() -> None:
