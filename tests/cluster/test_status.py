@@ -80,6 +80,7 @@ def test_status_and_metrics_tell_the_same_of_a_cluster_at_work(tmp_path):
         assert second["clickmill_pserver_pushes_total"] > 0
         assert second["clickmill_pserver_received_bytes_total"] > 0
         assert 0 < second["clickmill_pserver_budget_ratio"] < 1
+        assert [each["clickmill_pserver_buckets"] for each in (first, second)] == [512, 512]
         assert first['clickmill_cluster_members{role="trainer"}'] == 2
         assert first['clickmill_cluster_members{role="pserver"}'] == 2
         assert "clickmill_cluster_members" not in "".join(second), "only the coordinator knows them"

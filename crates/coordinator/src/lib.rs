@@ -39,7 +39,7 @@ pub use error::Error;
 pub use event::{Action, Event, Happening};
 pub use job::{Job, Pass, Strategy, Unit};
 pub use ledger::{Advanced, LedgerEntry, LedgerRecord, Stage, UnitRecord};
-pub use memory::{FULL_SHARE, MEMORY_SHARES, RELIEVED_SHARE, memory_happening, memory_share};
+pub use memory::{FULL_SHARE, MEMORY_SHARES, RELIEVED_SHARE, full_in_s, memory_happening, memory_share};
 pub use message::*;
 pub use route::{NUM_BUCKETS, Route};
 pub use settings::Settings;

@@ -25,7 +25,8 @@ pub fn memory_share(statistics: &ServerStatistics) -> Option<f64> {
     (statistics.max_bytes > 0).then(|| statistics.bytes as f64 / statistics.max_bytes as f64)
 }
 
-pub(crate) fn full_in_s(statistics: &ServerStatistics) -> Option<u64> {
+/// When the budget is full, at the growth of the last minute; none where it is not filling.
+pub fn full_in_s(statistics: &ServerStatistics) -> Option<u64> {
     let left = statistics.max_bytes.checked_sub(statistics.bytes)?;
     let is_filling = statistics.max_bytes > 0 && statistics.bytes_growth_per_s >= MIN_GROWTH;
     is_filling.then(|| (left as f64 / statistics.bytes_growth_per_s) as u64)

@@ -9,6 +9,10 @@ pub struct Health {
     pub holds_buckets: bool,
     /// The fence that was wanted when the coordinator was heard of last.
     pub fence: u64,
+    /// 0 for a spare.
+    pub buckets: u64,
+    /// When the memory budget is full, at the growth of the last minute; none where it is not filling.
+    pub full_in_s: Option<u64>,
     pub statistics: ServerStatistics,
     /// Only where the coordinator is.
     pub coordinator: Option<CoordinatorHealth>,

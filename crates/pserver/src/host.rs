@@ -38,6 +38,8 @@ pub(crate) struct Host {
     rates: Mutex<Rates>,
     /// The fence that the coordinator wanted when it was heard of last.
     pub(crate) told_fence: AtomicU64,
+    /// That it holds; known without waiting for whoever moves them.
+    pub(crate) num_buckets: AtomicU64,
 }
 
 #[derive(Default)]
@@ -75,6 +77,7 @@ impl Host {
             state: Mutex::default(),
             rates: Mutex::default(),
             told_fence: AtomicU64::new(0),
+            num_buckets: AtomicU64::new(0),
         }
     }
 
@@ -242,6 +245,7 @@ impl Host {
             dead: HashSet::new(),
         };
         self.engine.begin_life(life);
+        self.count_buckets(&route, index);
         *state = HostState {
             contents: Some(contents),
             index,
@@ -250,6 +254,12 @@ impl Host {
             ..HostState::default()
         };
         Ok(())
+    }
+
+    /// It serves by this route from now on.
+    pub(crate) fn count_buckets(&self, route: &[u16], index: u32) {
+        let own = route.iter().filter(|&&server| u32::from(server) == index).count();
+        self.num_buckets.store(own as u64, Ordering::Relaxed);
     }
 
     fn begin(&self, epoch: u64, order: &Order) -> Result<(), Error> {

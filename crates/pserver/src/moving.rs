@@ -107,6 +107,7 @@ impl Host {
                 self.engine.end_life();
                 state.contents = Some(contents.clone());
                 state.route.clear();
+                self.count_buckets(&[], index);
             }
             state.index = index;
             state.route.clone()
@@ -161,6 +162,7 @@ impl Host {
         }
         state.saves.clear();
         state.frozen.clear();
+        self.count_buckets(&route, index);
         state.index = index;
         state.route = route;
         state.is_validation = order.is_validation;

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use clickmill_coordinator::{CallId, Command, Happening, Reply, Request, Settings, memory_happening};
+use clickmill_coordinator::{
+    CallId, Command, Happening, Reply, Request, Settings, full_in_s, memory_happening,
+};
 use clickmill_net::{Acceptance, Connection, Deadline, Listener, Security, Traffic};
 use clickmill_wire::{Frame, Kind};
 
@@ -133,10 +135,13 @@ impl Server {
                 status,
             }
         });
+        let statistics = self.host.statistics(&self.traffic);
         Health {
             holds_buckets: self.host.engine.is_living(),
             fence: self.host.told_fence.load(Ordering::Relaxed),
-            statistics: self.host.statistics(&self.traffic),
+            buckets: self.host.num_buckets.load(Ordering::Relaxed),
+            full_in_s: full_in_s(&statistics),
+            statistics,
             coordinator,
         }
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -36,6 +37,11 @@ _TOTALS = {
     "snapshots_failed": ("clickmill_pserver_parts_failed_total", "Parts of snapshots that were not."),
 }
 
+_FULL_IN = (
+    "Until the memory budget is full, at the growth of the last minute. "
+    "+Inf: it is not filling, or there is no budget."
+)
+
 
 def tell_health(monitoring: Monitoring, health: Message) -> None:
     """Make the numbers what they are now."""
@@ -47,6 +53,9 @@ def tell_health(monitoring: Monitoring, health: Message) -> None:
         monitoring.total(name, words, statistics[key])
     share = statistics["bytes"] / statistics["max_bytes"] if statistics["max_bytes"] else 0.0
     monitoring.gauge("clickmill_pserver_budget_ratio", "Share of the memory budget that is taken.", share)
+    monitoring.gauge("clickmill_pserver_buckets", "Buckets that it holds; 0: a spare.", health["buckets"])
+    full_in_s = math.inf if health["full_in_s"] is None else health["full_in_s"]
+    monitoring.gauge("clickmill_pserver_full_in_seconds", _FULL_IN, full_in_s)
     monitoring.gauge("clickmill_pserver_fence", "The last fence that was wanted.", health["fence"])
     if health["coordinator"] is not None:
         _tell_coordinator(monitoring, health["coordinator"])
