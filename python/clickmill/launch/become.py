@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from clickmill.launch.address import Address
 from clickmill.launch.local import SNAPSHOTS
 from clickmill.launch.role import (
     RoleCommand,
@@ -25,8 +24,6 @@ if TYPE_CHECKING:
     from clickmill.launch.roles import Role
 
 logger = logging.getLogger(__name__)
-
-_LOOPBACK = Address("127.0.0.1", 0)
 
 
 def role_command(
@@ -57,9 +54,10 @@ def role_command(
         )
     if role.kind == "pserver":
         assert role.index is not None
+        assert role.address is not None
         return pserver_command(
             role.index,
-            role.address or _LOOPBACK,
+            role.address,
             coordinator=role.coordinator,
             snapshots=role.snapshots or str(Path(runner.run_folder) / SNAPSHOTS),
             secrets=secrets,

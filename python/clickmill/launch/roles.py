@@ -215,10 +215,11 @@ def _server(variables: Variables) -> Role:
         index = _own_place(variables, addresses, host, port, index)
         address = addresses[index] if index is not None and index < len(addresses) else None
     else:
-        if index is None and num_pservers not in {None, 1}:
-            variables.wrong(
-                PSERVER_INDEX[0], f"is not set; give each of the {num_pservers} parameter servers its number"
-            )
+        # One that knows where it is, and of no others, is the only one.
+        is_alone = num_pservers == 1 or (num_pservers is None and host is not None)
+        if variables.name_of(*PSERVER_INDEX) is None and not is_alone:
+            whom = "the" if num_pservers is None else f"each of the {num_pservers}"
+            variables.wrong(PSERVER_INDEX[0], f"is not set; give {whom} parameter servers a number, from 0")
         index = index or 0
         if index > 0 and variables.name_of(*COORDINATOR, *PSERVER_ADDRESSES) is None:
             variables.wrong(
@@ -228,6 +229,12 @@ def _server(variables: Variables) -> Role:
             )
         if host is not None:
             address = Address(host, _DEFAULT_PSERVER_PORT if port is None else port)
+        elif variables.name_of(*HOST, *PSERVER_ADDRESSES) is None:
+            variables.wrong(
+                HOST[0],
+                "is not set, so nobody would find this parameter server; set it to the address of this "
+                "machine, or list all servers in `CLICKMILL_PSERVER_ADDRESSES`",
+            )
     return Role(
         kind="pserver",
         index=index,

@@ -230,6 +230,7 @@ SERVER = {**OURS, "CLICKMILL_ROLE": "pserver"}
         ),
         ({"CLICKMILL_ROLE": "pserver", "CLICKMILL_PSERVERS": "2"}, "CLICKMILL_INDEX", "is not set"),
         ({"CLICKMILL_ROLE": "pserver", "CLICKMILL_INDEX": "1"}, "CLICKMILL_COORDINATOR", "is not set"),
+        ({"CLICKMILL_ROLE": "pserver", "CLICKMILL_INDEX": "0"}, "CLICKMILL_HOST", "is not set"),
         (
             {
                 **TRAINER,
@@ -265,6 +266,17 @@ def test_what_cannot_be_in_a_collective_job_is_told(more: dict[str, str], name: 
     with pytest.raises(ConfigError) as caught:
         read_role({**COLLECTIVE, **more}, is_collective=True)
     assert words in {problem.key: problem.message for problem in caught.value.problems}[name]
+
+
+def test_a_server_that_is_told_nothing_asks_for_its_number_and_its_address() -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_role({"TRAINING_ROLE": "PSERVER"})
+    assert [problem.key for problem in caught.value.problems] == ["CLICKMILL_INDEX", "CLICKMILL_HOST"]
+
+
+def test_the_only_server_needs_its_address_alone_and_takes_the_usual_port() -> None:
+    found = role({"TRAINING_ROLE": "PSERVER", "PADDLE_PSERVERS_NUM": "1", "POD_IP": "10.0.0.1"})
+    assert (found.index, found.address) == (0, Address("10.0.0.1", 6174))
 
 
 def test_everything_wrong_is_told_at_once() -> None:
