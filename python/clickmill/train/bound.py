@@ -81,10 +81,11 @@ class Bound:
 
     @property
     def awaited(self) -> str | None:
-        """The trainer that the others wait for, where waiting bounds the run."""
+        """The trainer that the others wait for, where waiting bounds the run and not that trainer."""
         if self.run.bound != "wait" or len(self.trainers) < 2:
             return None
-        return min(self.trainers, key=lambda name: self.trainers[name].shares.get("wait", 0.0))
+        least = min(self.trainers, key=lambda name: self.trainers[name].shares.get("wait", 0.0))
+        return None if self.trainers[least].bound in {"wait", None} else least
 
     def words(self) -> str:
         """One sentence for people."""
@@ -95,6 +96,8 @@ class Bound:
         if self.awaited is not None:
             slow = self.trainers[self.awaited]
             text += f" The others wait for {self.awaited}, whose time goes to {slow.bound}."
+        elif stage == "wait" and len(self.trainers) > 1:
+            text += " No trainer holds the others up: all of them wait, for fences or for work."
         return f"{text} {self.sharing.words()}".rstrip()
 
     def to_json(self) -> dict[str, Any]:
@@ -107,6 +110,7 @@ class Bound:
             "has_too_little_data": self.sharing.is_short,
             "units": self.sharing.units,
             "idle_seconds": self.sharing.idle_seconds,
+            "late_seconds": self.sharing.late_seconds,
             "trainers": {
                 name: {"bound": stages.bound, "shares": stages.shares, "seconds": stages.seconds}
                 for name, stages in self.trainers.items()
@@ -125,9 +129,14 @@ def find_bound(journals: Mapping[str, Sequence[Mapping[str, Any]]]) -> Bound:
         if stages.seconds:
             trainers[name] = stages
             run.add(stages.seconds)
-    sharing = find_sharing(journals.values())
-    if sharing.is_short:
-        run.seconds["wait"] = max(run.seconds.get("wait", 0.0) - sharing.idle_seconds, 0.0)
+    sharing = find_sharing(journals)
+    idle = sharing.idle_seconds
+    if not sharing.is_short:
+        idle = sum(
+            trainers[name].seconds.get("wait", 0.0) for name in sharing.late_seconds if name in trainers
+        )
+    if idle > 0.0:
+        run.seconds["wait"] = max(run.seconds.get("wait", 0.0) - idle, 0.0)
     return Bound(run, trainers, sharing)
 
 

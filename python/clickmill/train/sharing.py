@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,8 @@ class Sharing:
     """That were there at the same time, at most."""
     idle_seconds: float
     """Of all trainers together, while more of them were there than units."""
+    late_seconds: dict[str, float] = field(default_factory=dict)
+    """Trainers that have trained on nothing while others have, and how long after the first each came."""
 
     @property
     def is_short(self) -> bool:
@@ -28,7 +30,7 @@ class Sharing:
     def words(self) -> str:
         """What there was too little of, and what helps; nothing where there was enough."""
         if not self.is_short:
-            return ""
+            return " ".join(_late_words(name, late) for name, late in self.late_seconds.items())
         return (
             f"There is too little data to share: {self.units} {'unit' if self.units == 1 else 'units'} for "
             f"{self.trainers} trainers, so that some have nothing to do, which is not counted here. Give the "
@@ -37,11 +39,18 @@ class Sharing:
         )
 
 
-def find_sharing(journals: Iterable[Iterable[Mapping[str, Any]]]) -> Sharing:
-    """From the journals of all trainers of a run."""
+def _late_words(name: str, late: float) -> str:
+    return (
+        f"{name} has trained on nothing, which is not counted here: it came {late:.1f} s after the first "
+        "trainer, and the others had all units of data."
+    )
+
+
+def find_sharing(journals: Mapping[str, Sequence[Mapping[str, Any]]]) -> Sharing:
+    """From the journals of all trainers of a run, by name."""
     changes: list[tuple[float, int]] = []
     units = 0
-    for events in journals:
+    for events in journals.values():
         for begin, end, own_units in _lives(events):
             changes += [(begin, 1), (end, -1)]
             units = max(units, own_units)
@@ -50,7 +59,21 @@ def find_sharing(journals: Iterable[Iterable[Mapping[str, Any]]]) -> Sharing:
         idle += max(here - units, 0) * (moment - last)
         here, last = here + change, moment
         most = max(most, here)
-    return Sharing(units, most, idle if units else 0.0)
+    return Sharing(units, most, idle if units else 0.0, _late(journals))
+
+
+def _late(journals: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, float]:
+    begins = {name: lives[0][0] for name, events in journals.items() if (lives := _lives(events))}
+    batches = {name: _batches(events) for name, events in journals.items()}
+    if not any(batches.values()):
+        return {}
+    first = min(begins.values(), default=0.0)
+    return {name: begin - first for name, begin in begins.items() if batches[name] == 0}
+
+
+def _batches(events: Iterable[Mapping[str, Any]]) -> int | None:
+    """That a trainer has trained on; None where it has not counted them."""
+    return max((event["batches"] for event in events if event.get("batches") is not None), default=None)
 
 
 def _lives(events: Iterable[Mapping[str, Any]]) -> list[tuple[float, float, int]]:

@@ -132,6 +132,26 @@ def test_trainers_without_data_do_not_make_waiting_the_bound():
     assert found.to_json()["has_too_little_data"]
 
 
+def test_nobody_is_waited_for_who_waits_most_of_the_time_too():
+    found = bound(a={"compute": 2.0, "wait": 3.0}, b={"compute": 1.0, "wait": 4.0})
+    assert (found.run.bound, found.awaited) == ("wait", None)
+    assert "The others wait for" not in found.words()
+    assert "No trainer holds the others up" in found.words()
+
+
+def test_a_trainer_that_came_when_all_was_trained_does_not_make_waiting_the_bound():
+    journals = {
+        "a": trainer_journal(10.0, 20.0, 4, compute=3.0, wait=2.0),
+        "b": trainer_journal(12.5, 20.0, 4, wait=7.0),
+    }
+    journals["a"][-1]["batches"], journals["b"][-1]["batches"] = 8, 0
+    found = find_bound(journals)
+    assert (found.run.bound, found.awaited) == ("compute", None)
+    assert "b has trained on nothing" in found.words()
+    assert "it came 2.5 s after the first trainer" in found.words()
+    assert found.to_json()["late_seconds"] == {"b": 2.5}
+
+
 def test_trainers_that_came_one_after_the_other_had_data_each():
     found = find_bound(
         {
