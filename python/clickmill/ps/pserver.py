@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clickmill import _core
-from clickmill.errors import ConfigError, FormatError, RunFailedError
+from clickmill.errors import ConfigError, FormatError, RunFailedError, StorageError
 from clickmill.monitoring import Monitoring
 from clickmill.ps.health import tell_health
 from clickmill.ps.wire import wire_settings
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("clickmill.ps")
 
 _LOOK_S = 0.2
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 _WRONG_SETTINGS, _DAMAGED = 2, 4
 """Exit codes of a server; any other than these and 0 is that of a run that has failed."""
 
@@ -57,6 +59,7 @@ def serve(options: PserverOptions, listening: Callable[[str, str | None], None])
             f"{options.host}:{options.metrics_port}", token=options.token, is_insecure=options.is_insecure
         )
     try:
+        _make_folder(options.snapshots)
         server = _core.Pserver(json.dumps(_settings(options)))
         try:
             listening(server.address, None if monitoring is None else monitoring.address)
@@ -73,6 +76,19 @@ def serve(options: PserverOptions, listening: Callable[[str, str | None], None])
     if exit_code != 0:
         raise FormatError(words) if exit_code == _DAMAGED else RunFailedError(words)
     return words
+
+
+def _make_folder(snapshots: Path) -> None:
+    """A folder that can never be is an error now, not after a long wait; a disk may still be made room on."""
+    try:
+        snapshots.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if error.errno in _FULL:
+            return
+        raise StorageError(
+            f"cannot make folder `{snapshots}` for snapshots: {error.strerror}",
+            hint="give `--snapshots` a folder that all servers can write to",
+        ) from error
 
 
 def _serve(server: _core.Pserver, monitoring: Monitoring | None) -> tuple[int, str]:
