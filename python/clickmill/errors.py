@@ -13,6 +13,7 @@ ClickmillError
   DivergedError             training came to numbers that are not finite: pass, batch, loss
   WireError                 another process of the cluster cannot be reached or understood: which, why
     UnreachableError        nobody listens there: which address, why
+    PortTakenError          somebody else listens there: which address, why
     TokenError(ConfigError) the two have not the same token
     EpochError              the cluster has gone on without this process, which may join again
   MissingExtra(ImportError) an optional dependency is not installed: what to install
@@ -128,6 +129,13 @@ class UnreachableError(WireError):
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         default = "is it running, and is this its address? `clickmill pserver` prints its own when it listens"
         super().__init__(message, hint=hint or default)
+
+
+class PortTakenError(WireError):
+    """Another process listens where this one should."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint or "give it another port, or 0 for one that is free")
 
 
 class TokenError(WireError, ConfigError):

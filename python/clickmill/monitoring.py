@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+
 from clickmill import _core
+from clickmill.errors import ClickmillError, PortTakenError
 
 
 class Monitoring:
@@ -10,7 +13,14 @@ class Monitoring:
 
     def __init__(self, address: str, *, token: str | None, is_insecure: bool) -> None:
         """Port 0 takes a free one; an address beyond this machine needs a token."""
-        self._monitor = _core.Monitor(address, token, is_insecure)
+        try:
+            self._monitor = _core.Monitor(address, token, is_insecure)
+        except OSError as error:
+            words = f"cannot listen on {address} for metrics: {error.strerror or error}"
+            if error.errno == errno.EADDRINUSE:
+                hint = "give `--metrics-port` another port, or 0 for one that is free"
+                raise PortTakenError(words, hint=hint) from error
+            raise ClickmillError(words) from error
         self._totals: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
 
     @property

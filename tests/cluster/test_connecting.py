@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -68,3 +70,50 @@ def test_a_wrong_token_ends_the_command_at_once(tmp_path, name, token):
     assert finished.wait() == USAGE, finished.words
     assert words in finished.words
     assert "hint: give all processes of the cluster the same token" in finished.words
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    """A port where somebody listens who says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    ("option", "words", "hint"),
+    [
+        ("--port", "cannot listen on 127.0.0.1:{}: ", "hint: give it another port, or 0"),
+        (
+            "--metrics-port",
+            "cannot listen on 127.0.0.1:{} for metrics: ",
+            "hint: give `--metrics-port` another",
+        ),
+    ],
+)
+def test_a_port_that_is_taken_is_named_with_what_it_was_for(tmp_path, taken, option, words, hint):
+    finished = run(tmp_path, "pserver", option, str(taken))
+    assert finished.wait() == FAILURE, finished.words
+    assert "error: " + words.format(taken) in finished.words
+    assert hint in finished.words
+
+
+def test_somebody_else_at_the_address_of_the_coordinator_is_thought_of(tmp_path, taken):
+    finished = ask(tmp_path, "status", f"127.0.0.1:{taken}")
+    assert finished.wait() == FAILURE, finished.words
+    assert f"error: 127.0.0.1:{taken} has not answered" in finished.words
+    assert "hint: is this the address of pserver 0" in finished.words
+
+
+def test_no_servers_at_all_are_refused_before_anybody_is_asked(tmp_path):
+    finished = run(tmp_path, "cluster", "scale", "--pservers", "0", "--coordinator", "127.0.0.1:9")
+    assert finished.wait() == USAGE, finished.words
+    assert "127.0.0.1:9" not in finished.words
+
+
+def test_a_folder_for_snapshots_that_can_never_be_ends_a_server_at_once(tmp_path):
+    (tmp_path / "file").touch()
+    finished = run(tmp_path, "pserver", "--snapshots", "file/snapshots")
+    assert finished.wait() == FAILURE, finished.words
+    assert "error: cannot make folder `file/snapshots` for snapshots: Not a directory" in finished.words
+    assert "hint: give `--snapshots` a folder" in finished.words
+    assert "coordinator." not in finished.words

@@ -18,6 +18,7 @@ static EPOCH_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static TOKEN_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static UNREACHABLE_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static WIRE_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+static PORT_TAKEN_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 static STATE_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
 fn raise(py: Python<'_>, cell: &PyOnceLock<Py<PyType>>, class: &str, message: String) -> PyErr {
@@ -154,6 +155,9 @@ pub(crate) fn net(py: Python<'_>, error: &clickmill_net::Error) -> PyErr {
         }
         Error::Token { .. } => raise(py, &TOKEN_ERROR, "TokenError", error.to_string()),
         Error::Connect { .. } => raise(py, &UNREACHABLE_ERROR, "UnreachableError", error.to_string()),
+        Error::Listen { source, .. } if source.kind() == std::io::ErrorKind::AddrInUse => {
+            raise(py, &PORT_TAKEN_ERROR, "PortTakenError", error.to_string())
+        }
         Error::Listen { .. }
         | Error::Io { .. }
         | Error::Closed { .. }

@@ -102,7 +102,9 @@ def _watch(admin: Admin, *, json: bool) -> None:
 @cluster_app.command("scale")
 def scale(
     coordinator: Address,
-    pservers: Annotated[int, typer.Option("--pservers", help="How many servers there shall be.")],
+    pservers: Annotated[
+        int, typer.Option("--pservers", min=1, max=1024, help="How many servers there shall be.")
+    ],
     token_file: TokenFile = "",
     tls_certificate: Certificate = "",
     tls_key: Key = "",

@@ -16,6 +16,10 @@ Message = dict[str, Any]
 
 _LOOK_S = 0.2
 _ENDED = ("ending", "stopped")
+_WHO_IS_THERE = (
+    "is this the address of pserver 0, and not of its metrics or of another program? "
+    "`clickmill pserver` prints it when it listens"
+)
 
 
 class Admin:
@@ -86,7 +90,11 @@ class Admin:
             time.sleep(_LOOK_S)
 
     def _ask(self, kind: str, /, **fields: Any) -> Message:
-        answer = self._coordinator.ask(kind, **fields)
+        try:
+            answer = self._coordinator.ask(kind, **fields)
+        except WireError as error:
+            error.hint = error.hint or _WHO_IS_THERE
+            raise
         if answer["kind"] == "refused":
             raise ClickmillError(f"the coordinator at {self.address} refuses: {answer['reason']}")
         return answer
