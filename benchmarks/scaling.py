@@ -3,8 +3,9 @@
 One pass of CTR-DNN 400-400-400 over a Criteo-like log, `async`, batch 1000, 1, 2, 4 and 8 trainers with as
 many servers, all on this machine. With more processes than cores wall time says nothing, so CPU seconds are
 counted, of trainers and of servers, and those of a short pass are taken from those of a long one: what is
-left is the cost of the samples between, without the start of processes. `predict` makes of these costs, of
-the bytes on the wire and of a network what hosts would do; its page says how.
+left is the cost of the samples between, without the start of processes. Messages go over TCP, as between
+hosts, not through memory that processes of one host share. `predict` makes of these costs, of the bytes on
+the wire and of a network what hosts would do; its page says how.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ workspace: "."
 mode: train
 runner:
 - {{name: train, class: cluster_train, worker_num: {trainers}, server_num: {trainers}, epochs: 1,
-   distribute_strategy: async, precision: {precision}, output_path: "{folder}/run", print_interval: 1000}}
+   distribute_strategy: async, precision: {precision}, output_path: "{folder}/run", print_interval: 1000,
+   cluster: {{shared_memory: false}}}}
 dataset: [{{name: log, format: criteo, data_path: {train}, batch_size: {batch_size}, threads: 1}}]
 phase: [{{name: dnn, model: dnn, dataset_name: log, thread_num: 1}}]
 hyper_parameters: {{optimizer: {{class: Adam}}, sparse_feature_dim: 10, fc_sizes: [400, 400, 400]}}
@@ -187,8 +189,8 @@ def main() -> None:
         )
     body = f"""{results.table(["trainers + servers", "trainer µs", "server µs", "together µs"], measured)}
 
-CPU microseconds of a sample, batch {options.batch_size}, {options.precision}. Predicted from them, for hosts
-of {options.cores} cores like these and {options.gbit_per_s:g} Gbit/s, a trainer and a server on each:
+CPU microseconds of a sample, batch {options.batch_size}, {options.precision}, messages over TCP. Predicted
+from them, for hosts of {options.cores} cores like these and {options.gbit_per_s:g} Gbit/s, a trainer and a server on each:
 
 {results.table(["hosts", "samples/s", "of one host's, each", "bound by"], predicted)}
 

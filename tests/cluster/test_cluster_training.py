@@ -70,7 +70,7 @@ def test_a_run_that_is_over_says_so_to_all_who_are_started_again(cluster_place):
     ("option", "words"),
     [
         ("runner.0.epochs=1", "`runner.epochs`: `1`, not `2`"),
-        ("runner.0.seed=7", "`agreement.settings.runner.seed`: `7`, not"),
+        ("runner.0.seed=7", "`runner.seed`: `7`, not"),
     ],
 )
 def test_a_run_that_is_over_refuses_another_job_by_name(cluster_place, option, words):
