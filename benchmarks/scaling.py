@@ -190,7 +190,8 @@ def main() -> None:
     body = f"""{results.table(["trainers + servers", "trainer µs", "server µs", "together µs"], measured)}
 
 CPU microseconds of a sample, batch {options.batch_size}, {options.precision}, messages over TCP. Predicted
-from them, for hosts of {options.cores} cores like these and {options.gbit_per_s:g} Gbit/s, a trainer and a server on each:
+from them, for hosts of {options.cores} cores like these and {options.gbit_per_s:g} Gbit/s, a trainer and a
+server on each:
 
 {results.table(["hosts", "samples/s", "of one host's, each", "bound by"], predicted)}
 
