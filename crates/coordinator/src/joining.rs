@@ -39,11 +39,14 @@ impl Coordinator {
                 summary: self.summary(),
             });
         }
+        if !self.has_agreed
+            && differences.is_empty()
+            && let Err(error) = job.check()
+        {
+            return refused(error.to_string());
+        }
         match &mut self.run {
             None => {
-                if let Err(error) = job.check() {
-                    return refused(error.to_string());
-                }
                 self.tell(Happening::JobTaken {
                     units: job.units.len(),
                     passes: job.passes.len(),
@@ -53,12 +56,7 @@ impl Coordinator {
             Some(_) if !differences.is_empty() => return differing(differences),
             // The first one of a life says how it goes on; who comes later only, how many there are.
             Some(run) if self.has_agreed => run.job.trainers = job.trainers,
-            Some(run) => {
-                if let Err(error) = job.check() {
-                    return refused(error.to_string());
-                }
-                run.job.adapt(job);
-            }
+            Some(run) => run.job.adapt(job),
         }
         self.has_agreed = true;
         self.keep(from, Ask::Join { name })
