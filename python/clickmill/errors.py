@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+RUN_ENDED = "the run has ended: "
+"""What a trainer puts before the last words of the coordinator, by which a launcher knows them."""
+
+
 class ClickmillError(Exception):
     """Base of all errors that a user can mend; `hint` says how, where there is more to say."""
 

@@ -9,7 +9,7 @@ import signal
 from typing import TYPE_CHECKING, Any
 
 from clickmill import errors
-from clickmill.errors import ClickmillError, ConfigError
+from clickmill.errors import RUN_ENDED, ClickmillError, ConfigError
 from clickmill.store.durable import FULL, is_full
 
 if TYPE_CHECKING:
@@ -21,8 +21,6 @@ _FINAL_CODES = frozenset({2, 3, 4})
 _FINAL_KINDS = frozenset({"MissingExtra", "DivergedError", "RunFailedError"})
 _MEMBER = re.compile(r"\b(?:pserver|trainer|worker) \d+\b")
 """As the coordinator, too, names them."""
-RUN_ENDED = "the run has ended: "
-"""What a trainer puts before the last words of the coordinator."""
 SPACE_HINT = "free some space and go on with `--resume`"
 
 

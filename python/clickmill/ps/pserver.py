@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import logging
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from clickmill.errors import ConfigError, FormatError, RunFailedError, StorageEr
 from clickmill.monitoring import Monitoring
 from clickmill.ps.health import tell_health
 from clickmill.ps.wire import wire_settings
+from clickmill.store.durable import is_full
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("clickmill.ps")
 
 _LOOK_S = 0.2
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 _WRONG_SETTINGS, _DAMAGED = 2, 4
 """Exit codes of a server; any other than these and 0 is that of a run that has failed."""
 
@@ -83,7 +82,7 @@ def _make_folder(snapshots: Path) -> None:
     try:
         snapshots.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        if error.errno in _FULL:
+        if is_full(error):
             return
         raise StorageError(
             f"cannot make folder `{snapshots}` for snapshots: {error.strerror}",

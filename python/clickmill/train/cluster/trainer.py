@@ -17,6 +17,7 @@ from clickmill import _core
 from clickmill.config.flags import with_flags
 from clickmill.data.source import DataSet
 from clickmill.errors import (
+    RUN_ENDED,
     ConfigError,
     EpochError,
     FormatError,
@@ -126,7 +127,7 @@ class ClusterTrainer:
             self._chronicle.close()
         if code := self._end.get("exit_code", 0):
             kind = FormatError if code == _DAMAGED else RunFailedError
-            raise kind(f"the run has ended: {self._end['words']}")
+            raise kind(RUN_ENDED + self._end["words"])
         return summary
 
     def _take_part(self) -> Message:
