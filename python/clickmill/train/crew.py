@@ -41,6 +41,12 @@ class Errand(Generic[Result]):
         self._tasks = tasks
         self._outcomes = outcomes
         self._is_started = False
+        self._is_over = False
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether it was started, and nobody has waited for it."""
+        return self._is_started and not self._is_over
 
     def start(self) -> None:
         """Let it run; the first time counts."""
@@ -48,10 +54,17 @@ class Errand(Generic[Result]):
             self._is_started = True
             self._tasks.put(self._task)
 
+    def settle(self) -> None:
+        """Wait for its end, where it was started, whatever comes of it: another error counts more."""
+        if self.is_under_way:
+            self._is_over = True
+            self._outcomes.get()
+
     def wait(self) -> Result:
         """Its result; it is started where nobody has done so."""
         self.start()
         outcome = self._outcomes.get()
+        self._is_over = True
         if outcome.error is not None:
             raise outcome.error
         return outcome.value

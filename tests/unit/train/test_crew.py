@@ -64,6 +64,21 @@ def test_work_ahead_is_done_once_whoever_starts_it():
     assert done == ["started", "waited for"]
 
 
+def test_work_ahead_that_is_settled_has_ended_and_leaves_no_outcome_behind():
+    def fail() -> None:
+        raise ValueError("of no interest")
+
+    with Crew(2) as crew:
+        ahead = crew.ahead(fail)
+        ahead.settle()
+        assert not ahead.is_under_way
+        ahead.start()
+        assert ahead.is_under_way
+        ahead.settle()
+        assert not ahead.is_under_way
+        assert crew.ahead(lambda: 7).wait() == 7
+
+
 def test_an_error_of_the_work_ahead_is_raised_where_its_result_is_asked_for():
     def fail() -> None:
         raise ValueError("ahead")

@@ -1,8 +1,9 @@
 """Steps of a trainer of a cluster.
 
-    compute   each stream's batch, cut over the workers; batches that follow are read beside it
+    compute   each stream's batch, cut over the workers
     step      one frame to every server: gradients of all streams, the question for the rows of the batches
-              that follow, and keys of those after them, whose rows servers find during the next batch
+              that follow, and keys of those after them, whose rows servers find during the next batch;
+              beside it, when workers are idle, the next batches are read
 
 A trainer has one stream, or one for each lane that it works for. What it pushed is applied before it reads:
 its own updates are never stale.
@@ -100,12 +101,19 @@ class Worker:
         self._begin([stream for stream in streams if stream.current is None])
         empty = [stream for stream in streams if stream.current is None]
         streams = [stream for stream in streams if stream.current is not None]
-        while not any(stream.is_ended for stream in (*streams, *empty)):
-            ahead = crew.ahead(lambda: self._read_ahead(streams))
-            updates = [self._compute(crew, stream, pass_number, ahead.start) for stream in streams]
-            with self._tools.stopwatch.waiting():
-                ahead.wait()
-            self._exchange(streams, updates, empty)
+        ahead = crew.ahead(lambda: self._read_ahead(streams))
+        try:
+            while not any(stream.is_ended for stream in (*streams, *empty)):
+                updates = [self._compute(crew, stream, pass_number, ahead.start) for stream in streams]
+                with self._tools.stopwatch.waiting():
+                    ahead.wait()
+                ahead = crew.ahead(lambda: self._read_ahead(streams))
+                self._exchange(streams, updates, empty, ahead.start)
+        except BaseException:
+            ahead.settle()
+            raise
+        if ahead.is_under_way:
+            ahead.wait()
 
     def _begin(self, streams: Sequence[Stream]) -> None:
         """Read the first batch of new streams; one without any stays without."""
@@ -147,9 +155,15 @@ class Worker:
         )
 
     def _exchange(
-        self, streams: Sequence[Stream], updates: Sequence[Update], empty: Sequence[Stream]
+        self,
+        streams: Sequence[Stream],
+        updates: Sequence[Update],
+        empty: Sequence[Stream],
+        beside: Callable[[], None],
     ) -> None:
         """Push all updates and read the rows of what follows, unless a fence comes first.
+
+        `beside` starts what else is to be done meanwhile.
 
         Units without a batch end with the same push: a round waits for all lanes of this trainer.
         """
@@ -173,6 +187,7 @@ class Worker:
         later = [] if is_wanted else self._later([stream for stream, _ in asked])
         for stream in streams:
             stream.current = None
+        beside()
         self._step_all(pushes, [stream for stream, _ in asked], [after for _, after in asked], later)
         self._is_ahead = bool(later)
         for stream, update, after in zip(streams, updates, following, strict=True):
