@@ -29,45 +29,50 @@ class _Outcome(Generic[Result]):
 
 
 class Errand(Generic[Result]):
-    """A task for the worker that works ahead."""
+    """A task for the worker that works ahead.
 
-    def __init__(
-        self,
-        task: Callable[[], Result],
-        tasks: SimpleQueue[Callable[[], object] | None],
-        outcomes: SimpleQueue[_Outcome[Result]],
-    ) -> None:
+    It keeps its outcome: a wait that a signal breaks off, wherever, can be begun again.
+    """
+
+    def __init__(self, task: Callable[[], Result], tasks: SimpleQueue[Callable[[], object] | None]) -> None:
         self._task = task
         self._tasks = tasks
-        self._outcomes = outcomes
+        self._outcome: _Outcome[Result] | None = None
+        # Only wakes who waits. Signals may end a wait at any place: locks of Python's own could stay locked.
+        self._end: SimpleQueue[None] = SimpleQueue()
         self._is_started = False
-        self._is_over = False
 
     @property
-    def is_under_way(self) -> bool:
-        """Whether it was started, and nobody has waited for it."""
-        return self._is_started and not self._is_over
+    def is_started(self) -> bool:
+        return self._is_started
 
     def start(self) -> None:
         """Let it run; the first time counts."""
         if not self._is_started:
+            self._tasks.put(self._run)
             self._is_started = True
-            self._tasks.put(self._task)
 
     def settle(self) -> None:
         """Wait for its end, where it was started, whatever comes of it: another error counts more."""
-        if self.is_under_way:
-            self._is_over = True
-            self._outcomes.get()
+        if self._is_started:
+            self._await()
 
     def wait(self) -> Result:
         """Its result; it is started where nobody has done so."""
         self.start()
-        outcome = self._outcomes.get()
-        self._is_over = True
+        outcome = self._await()
         if outcome.error is not None:
             raise outcome.error
         return outcome.value
+
+    def _await(self) -> _Outcome[Result]:
+        while self._outcome is None:
+            self._end.get()
+        return self._outcome
+
+    def _run(self) -> None:
+        self._outcome = _Outcome(self._task)
+        self._end.put(None)
 
 
 class Crew:
@@ -77,7 +82,7 @@ class Crew:
         self.size = size
         # The last one works ahead.
         self._tasks: list[SimpleQueue[Callable[[], object] | None]] = [SimpleQueue() for _ in range(size)]
-        self._outcomes: list[SimpleQueue[_Outcome[object]]] = [SimpleQueue() for _ in range(size)]
+        self._outcomes: list[SimpleQueue[_Outcome[object]]] = [SimpleQueue() for _ in range(size - 1)]
         self._threads = [
             # Daemons: a signal that arrives before `with` has begun must not leave the process waiting.
             threading.Thread(target=self._work, args=(index,), name=f"worker-{index + 1}", daemon=True)
@@ -113,13 +118,14 @@ class Crew:
         return [result.value for result in results]
 
     def ahead(self, task: Callable[[], Result]) -> Errand[Result]:
-        """A task that runs beside everything else, once it is started.
-
-        One at a time: wait for a result before the next is started.
-        """
-        outcomes = cast("SimpleQueue[_Outcome[Result]]", self._outcomes[-1])
-        return Errand(task, self._tasks[-1], outcomes)
+        """A task that runs beside everything else, once it is started; one after the other."""
+        return Errand(task, self._tasks[-1])
 
     def _work(self, index: int) -> None:
+        is_ahead = index == self.size - 1
         while (task := self._tasks[index].get()) is not None:
-            self._outcomes[index].put(_Outcome(task))
+            if is_ahead:
+                # An errand, which keeps its outcome itself.
+                task()
+            else:
+                self._outcomes[index].put(_Outcome(task))

@@ -71,12 +71,19 @@ def test_work_ahead_that_is_settled_has_ended_and_leaves_no_outcome_behind():
     with Crew(2) as crew:
         ahead = crew.ahead(fail)
         ahead.settle()
-        assert not ahead.is_under_way
+        assert not ahead.is_started
         ahead.start()
-        assert ahead.is_under_way
         ahead.settle()
-        assert not ahead.is_under_way
         assert crew.ahead(lambda: 7).wait() == 7
+
+
+def test_a_wait_that_was_broken_off_can_be_begun_again():
+    with Crew(1) as crew:
+        ahead = crew.ahead(lambda: 7)
+        assert ahead.wait() == 7
+        # As after a signal whose handler raised when the result had been taken.
+        ahead.settle()
+        assert ahead.wait() == 7
 
 
 def test_an_error_of_the_work_ahead_is_raised_where_its_result_is_asked_for():

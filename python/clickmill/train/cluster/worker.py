@@ -112,8 +112,9 @@ class Worker:
         except BaseException:
             ahead.settle()
             raise
-        if ahead.is_under_way:
-            ahead.wait()
+        if ahead.is_started:
+            with self._tools.stopwatch.waiting():
+                ahead.wait()
 
     def _begin(self, streams: Sequence[Stream]) -> None:
         """Read the first batch of new streams; one without any stays without."""
