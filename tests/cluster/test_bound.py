@@ -63,10 +63,11 @@ def slow_reader(tmp_path: Path) -> tuple[str, ...]:
 
 
 @pytest.mark.timeout(200)
-def test_a_slow_reader_bounds_a_cluster(tmp_path, slow_reader):
+@pytest.mark.parametrize("strategy", ["async", "geo"])
+def test_a_slow_reader_bounds_a_cluster(tmp_path, slow_reader, strategy):
     with cluster(tmp_path, samples=1000) as running:
         running.pserver("--index", "0")
-        found = train(running, *slow_reader)
+        found = train(running, *slow_reader, f"runner.0.distribute_strategy={strategy}")
     assert found["bound"] == "read", found
     assert found["shares"]["read"] > 0.5
 

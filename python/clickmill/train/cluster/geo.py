@@ -197,7 +197,8 @@ class GeoWorker(Worker):
 
     def _train_unit(self, crew: Crew, stream: Stream, pass_number: int) -> None:
         with Ahead(lambda: self._find(stream), _BATCHES_AHEAD) as ahead:
-            found = ahead.take()
+            with self._tools.stopwatch.waiting():
+                found = ahead.take()
             if found is None:
                 self._finish_empty(stream)
                 return
