@@ -15,11 +15,12 @@ import inspect
 import itertools
 import json
 import sys
+import traceback
 from typing import TYPE_CHECKING, Any
 
 from clickmill._core import RecordBatcher
 from clickmill.data.presence import FEW_SAMPLES, warn_of_absent
-from clickmill.errors import ConfigError, DataError
+from clickmill.errors import ClickmillError, ConfigError, DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -84,13 +85,14 @@ class RecordSource:
         self._batcher = RecordBatcher(schema, json.dumps(config), position)
         self._ready: list[Batch] = []
         self._is_finished = False
+        self._num_given = 0
         self._num_records = num_read(position)
         self._skip(self._num_records)
 
     def next(self) -> Batch | None:
         """The next batch; None at the end."""
         while not self._ready and not self._is_finished:
-            chunk = list(itertools.islice(self._records, _RECORDS_PER_CALL))
+            chunk = self._read(_RECORDS_PER_CALL)
             if chunk:
                 self._ready = list(reversed(self._batcher.add(chunk)))
                 self._count(len(chunk))
@@ -128,8 +130,31 @@ class RecordSource:
                 absent, self._name, self._num_records, "an error at the end of the pass if it stays so"
             )
 
+    def _read(self, count: int) -> list[dict[str, Any]]:
+        """The next records, `count` at most.
+
+        What the reader's own code raises would be raised again by whoever tries again: an error of the data.
+        Not so what the system says, for a file server may have been away.
+        """
+        chunk: list[dict[str, Any]] = []
+        try:
+            chunk.extend(itertools.islice(self._records, count))
+        except (ClickmillError, OSError):
+            raise
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            raise DataError(
+                f"reader `{self._name}` failed after {self._num_given + len(chunk)} samples: "
+                f"{type(error).__name__}: {error}",
+                hint=f"raised in `{last.filename}`, line {last.lineno}, `{last.name}`",
+            ) from error
+        self._num_given += len(chunk)
+        return chunk
+
     def _skip(self, count: int) -> None:
-        skipped = sum(1 for _ in itertools.islice(self._records, count))
+        skipped = 0
+        while skipped < count and (chunk := self._read(min(count - skipped, _RECORDS_PER_CALL))):
+            skipped += len(chunk)
         if skipped < count:
             raise DataError(
                 f"reader `{self._name}` gave {skipped} samples, but the checkpoint was written after {count}",
