@@ -10,6 +10,7 @@ import pytest
 
 from tests.checkpoints import fingerprint
 from tests.cluster.process import command, run
+from tests.cluster.running import cluster
 from tests.cluster.test_kill_training import train, undisturbed
 
 
@@ -46,3 +47,18 @@ def test_a_second_run_in_the_same_folder_is_refused_and_the_first_goes_on(workpl
         assert f"folder `{folder}` is in use by another run, process {first.pid}" in second.words
         assert "hint: " in second.words
         assert first.process.is_alive()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_trainer_whose_server_is_frozen_can_be_told_to_end(tmp_path: Path, number, code):
+    with cluster(tmp_path, samples=200_000) as running:
+        server = running.pserver("--index", "0")
+        trainer = running.trainer()
+        running.wait_for(lambda status: status["samples"] > 0)
+        server.kill(signal.SIGSTOP)
+        try:
+            trainer.kill(number)
+            assert trainer.wait() == code, trainer.words
+            assert "Traceback" not in trainer.words
+        finally:
+            server.kill(signal.SIGKILL)

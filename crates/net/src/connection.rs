@@ -16,7 +16,7 @@ use crate::error::ENCRYPTION;
 use crate::sharing::Sharing;
 use crate::socket::{connect, prepare};
 use crate::stream::{Failure, Stream};
-use crate::{Deadline, Error, Security, hello};
+use crate::{Deadline, Error, Security, hello, interrupt};
 
 /// How often a wait looks whether the process is to stop.
 pub(crate) const LOOK: Duration = Duration::from_millis(200);
@@ -236,6 +236,7 @@ impl Connection {
             match self.unless_timeout(taken)? {
                 Some(0) => return Err(self.closed()),
                 Some(count) => left = &left[count..],
+                None if interrupt::is_interrupted() => return Err(Error::Stopped),
                 None => continue,
             }
             self.is_within_frame = true;
@@ -428,6 +429,7 @@ impl Connection {
             match self.unless_timeout(read)?.flatten() {
                 Some(0) => return Err(self.closed()),
                 Some(count) => return Ok(count),
+                None if interrupt::is_interrupted() => return Err(Error::Stopped),
                 None => {}
             }
         }

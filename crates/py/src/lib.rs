@@ -21,6 +21,7 @@ mod reader;
 mod records;
 mod remote;
 mod schema;
+mod signals;
 mod synth;
 mod table;
 

@@ -23,6 +23,7 @@ use crate::batch::Batch;
 use crate::errors;
 use crate::lookup::{Lookup, Source};
 use crate::push::Push;
+use crate::signals;
 
 /// How to speak to a cluster.
 #[derive(Deserialize)]
@@ -121,11 +122,11 @@ impl ControlLink {
 
     /// Sends a request, JSON, and gives its answer.
     fn ask(&self, py: Python<'_>, request: &str, deadline_ms: u64) -> PyResult<String> {
-        py.detach(|| {
+        signals::waiting(py, || {
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             inner.ask(request, Duration::from_millis(deadline_ms))
         })
-        .map_err(|error| errors::remote(py, &error))
+        .map_err(|error| error.unwrap_or_else(|error| errors::remote(py, &error)))
     }
 }
 
@@ -291,9 +292,8 @@ impl Session {
                 "parameters of {found} numbers, the servers hold {expected}"
             )));
         }
-        let answer = py
-            .detach(|| self.inner.step_into(pushes, keys, &mut out))
-            .map_err(|error| errors::remote(py, &error))?;
+        let answer = signals::waiting(py, || self.inner.step_into(pushes, keys, &mut out))
+            .map_err(|error| error.unwrap_or_else(|error| errors::remote(py, &error)))?;
         for ticket in &later {
             ticket.is_known.store(true, Ordering::Relaxed);
         }

@@ -232,7 +232,7 @@ impl Session {
         let works = (0..num_threads).map(|thread| {
             let links = self.links.iter().enumerate().skip(thread).step_by(num_threads);
             let links: Vec<_> = links.map(|(server, link)| (server, Arc::clone(link))).collect();
-            let (talk, failed) = (Arc::clone(&talk), Arc::clone(&failed));
+            let (talk, failed, stop) = (Arc::clone(&talk), Arc::clone(&failed), Arc::clone(&self.stop));
             move || {
                 let (write, end) = &*talk;
                 let mut under_way = Vec::with_capacity(links.len());
@@ -253,6 +253,9 @@ impl Session {
                     let outcome =
                         answered.and_then(|header| end(&mut channel, header.kind, &exchange, &failed));
                     failed.fetch_or(outcome.is_err(), Ordering::Relaxed);
+                    // A wait of this thread was ended; nobody wants those of the others either.
+                    let is_ended = matches!(outcome, Err(Error::Net(clickmill_net::Error::Stopped)));
+                    stop.fetch_or(is_ended, Ordering::Relaxed);
                     outcome
                 });
                 outcomes.collect::<Vec<_>>()

@@ -21,6 +21,7 @@ _LEAST_S = 6.0
 """That one question may take: the coordinator takes 3 s to say that there is nothing to say yet."""
 _MOST_S = 60.0
 _BETWEEN_ATTEMPTS_S = 0.1
+_FAREWELL_MS = 3000
 _PATIENCE_S = 5.0
 """For the coordinator to notice what a trainer has noticed."""
 
@@ -39,8 +40,16 @@ class Coordinator:
 
     def ask(self, kind: str, /, **fields: Any) -> Message:
         """Ask, and get the answer as it came; WireError where nobody answers."""
+        return self._ask(kind, fields, self._deadline_ms)
+
+    def say_farewell(self, **fields: Any) -> None:
+        """Say that this one leaves; one that does not answer soon finds out by itself."""
+        with contextlib.suppress(WireError):
+            self._ask("leave", fields, _FAREWELL_MS)
+
+    def _ask(self, kind: str, fields: Message, deadline_ms: int) -> Message:
         request = json.dumps({"request": {"kind": kind, **fields}})
-        answer: Message = json.loads(self._link.ask(request, self._deadline_ms))
+        answer: Message = json.loads(self._link.ask(request, deadline_ms))
         return answer
 
     def metrics(self) -> Message:
@@ -120,8 +129,7 @@ class Membership:
     def leave(self) -> None:
         """Go; what is held of this trainer is settled, its leases go to others."""
         self.close()
-        with contextlib.suppress(WireError):
-            self._coordinator.ask("leave", incarnation=self.incarnation)
+        self._coordinator.say_farewell(incarnation=self.incarnation)
 
     def close(self) -> None:
         """Let the heart stop."""

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread;
 
-use clickmill_net::{Error, Security};
+use clickmill_net::{Error, Security, interruptible};
 use clickmill_wire::{Frame, Kind};
 
 use crate::raw::{frame, served};
@@ -176,6 +176,29 @@ fn a_wait_ends_when_the_process_stops() {
         stop.store(true, Ordering::Relaxed);
         assert!(matches!(waiting.join().unwrap(), Error::Stopped));
     });
+    drop(server);
+}
+
+#[test]
+fn a_wait_for_an_answer_ends_when_whoever_runs_it_says_so() {
+    let (client, server) = meet(&Security::default(), &Security::default());
+    let (mut client, server) = (client.unwrap(), server.unwrap());
+    let error = interruptible(|| true, || client.receive(&mut Frame::default(), soon())).unwrap_err();
+    assert!(matches!(error, Error::Stopped), "{error}");
+    // Only what it runs: a wait after it goes by its deadline.
+    let error = client.receive(&mut Frame::default(), brief()).unwrap_err();
+    assert!(matches!(error, Error::Deadline { .. }), "{error}");
+    drop(server);
+}
+
+#[test]
+fn a_wait_for_a_reader_ends_when_whoever_runs_it_says_so() {
+    let (client, server) = meet(&Security::default(), &Security::default());
+    let (mut client, server) = (client.unwrap(), server.unwrap());
+    let mut frame = Frame::default();
+    frame.begin().bytes(&vec![1; 128 << 20]);
+    let error = interruptible(|| true, || client.send(&mut frame, Kind::Step, 1, soon())).unwrap_err();
+    assert!(matches!(error, Error::Stopped), "{error}");
     drop(server);
 }
 
