@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ class _Outcome(Generic[Result]):
 
 
 class Errand(Generic[Result]):
-    """A task for the worker that works ahead.
+    """A task for a worker.
 
     It keeps its outcome: a wait that a signal breaks off, wherever, can be begun again.
     """
@@ -55,17 +55,18 @@ class Errand(Generic[Result]):
     def settle(self) -> None:
         """Wait for its end, where it was started, whatever comes of it: another error counts more."""
         if self._is_started:
-            self._await()
+            self.end()
 
     def wait(self) -> Result:
         """Its result; it is started where nobody has done so."""
         self.start()
-        outcome = self._await()
+        outcome = self.end()
         if outcome.error is not None:
             raise outcome.error
         return outcome.value
 
-    def _await(self) -> _Outcome[Result]:
+    def end(self) -> _Outcome[Result]:
+        """What came of it, once it has been started."""
         while self._outcome is None:
             self._end.get()
         return self._outcome
@@ -82,7 +83,6 @@ class Crew:
         self.size = size
         # The last one works ahead.
         self._tasks: list[SimpleQueue[Callable[[], object] | None]] = [SimpleQueue() for _ in range(size)]
-        self._outcomes: list[SimpleQueue[_Outcome[object]]] = [SimpleQueue() for _ in range(size - 1)]
         self._threads = [
             # Daemons: a signal that arrives before `with` has begun must not leave the process waiting.
             threading.Thread(target=self._work, args=(index,), name=f"worker-{index + 1}", daemon=True)
@@ -107,11 +107,11 @@ class Crew:
 
         All tasks have ended when this returns or raises; the error of the first task that failed counts.
         """
-        outcomes = cast("list[SimpleQueue[_Outcome[Result]]]", self._outcomes)
-        for queue, task in zip(self._tasks, tasks[1:], strict=False):
-            queue.put(task)
+        errands = [Errand(task, queue) for queue, task in zip(self._tasks, tasks[1:], strict=False)]
+        for errand in errands:
+            errand.start()
         results = [_Outcome(tasks[0])]
-        results += [outcomes[index].get() for index in range(len(tasks) - 1)]
+        results += [errand.end() for errand in errands]
         for result in results:
             if result.error is not None:
                 raise result.error
@@ -122,10 +122,5 @@ class Crew:
         return Errand(task, self._tasks[-1])
 
     def _work(self, index: int) -> None:
-        is_ahead = index == self.size - 1
         while (task := self._tasks[index].get()) is not None:
-            if is_ahead:
-                # An errand, which keeps its outcome itself.
-                task()
-            else:
-                self._outcomes[index].put(_Outcome(task))
+            task()
