@@ -126,7 +126,6 @@ impl ControlLink {
             let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
             inner.ask(request, Duration::from_millis(deadline_ms))
         })
-        .map_err(|error| error.unwrap_or_else(|error| errors::remote(py, &error)))
     }
 }
 
@@ -292,8 +291,7 @@ impl Session {
                 "parameters of {found} numbers, the servers hold {expected}"
             )));
         }
-        let answer = signals::waiting(py, || self.inner.step_into(pushes, keys, &mut out))
-            .map_err(|error| error.unwrap_or_else(|error| errors::remote(py, &error)))?;
+        let answer = signals::waiting(py, || self.inner.step_into(pushes, keys, &mut out))?;
         for ticket in &later {
             ticket.is_known.store(true, Ordering::Relaxed);
         }

@@ -7,6 +7,8 @@ use std::cell::RefCell;
 
 use pyo3::prelude::*;
 
+use crate::errors;
+
 thread_local! {
     /// What a handler has raised in the wait under way.
     static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
@@ -23,16 +25,14 @@ fn run_handlers() -> bool {
     })
 }
 
-/// Runs `work` detached from the interpreter, and ends its waits when a handler raises.
-///
-/// The error is what the handler has raised (`Ok`), or what `work` has failed with (`Err`).
-pub(crate) fn waiting<T: Send, E: Send>(
+/// Runs `work` detached from the interpreter, and ends its waits when a handler raises, with what it has raised.
+pub(crate) fn waiting<T: Send>(
     py: Python<'_>,
-    work: impl Send + FnOnce() -> Result<T, E>,
-) -> Result<T, Result<PyErr, E>> {
+    work: impl Send + FnOnce() -> Result<T, clickmill_remote::Error>,
+) -> PyResult<T> {
     let outcome = py.detach(|| clickmill_net::interruptible(run_handlers, work));
     match RAISED.take() {
-        Some(error) => Err(Ok(error)),
-        None => outcome.map_err(Err),
+        Some(raised) => Err(raised),
+        None => outcome.map_err(|error| errors::remote(py, &error)),
     }
 }
