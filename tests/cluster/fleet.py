@@ -57,6 +57,8 @@ hyper_parameters:
 """
 SAMPLES = 3950
 """Lines of the training data that can be read."""
+BAD_LINES = 41
+"""Those between them that cannot."""
 HELD_OUT = 700
 TOKEN = "0123456789abcdef0123456789abcdef"
 
@@ -209,12 +211,13 @@ class Fleet:
         assert all(each == summaries[0] for each in summaries[1:])
         return summaries[0]
 
-    def assert_exact(self, summary: dict[str, Any], *, passes: int = 2) -> None:
+    def assert_exact(self, summary: dict[str, Any], *, passes: int = 2, bad_lines: int = BAD_LINES) -> None:
         """Every sample was trained exactly once in every pass, by the ledger and by the metrics."""
         committed = self.committed
         assert committed["is_over"]
         history = committed["run"]["history"]
         assert [each["samples"] for each in history] == [SAMPLES] * passes
+        assert [each["bad_lines"] for each in history] == [bad_lines] * passes
         assert [each["train"]["count"] for each in history] == [SAMPLES] * passes
         assert [each["validation"]["count"] for each in history] == [HELD_OUT] * passes
         assert committed["run"]["ledger"]["past_samples"] == SAMPLES * passes

@@ -115,6 +115,7 @@ mod tests {
                 samples: batches,
                 batches,
                 is_last: false,
+                reading: None,
             };
             run.ledger.advance(7, lease, entry, now).expect("it is held");
         }

@@ -8,6 +8,7 @@ use crate::coordinator::{Coordinator, Phase};
 use crate::event::{Action, Happening};
 use crate::ledger::Stage;
 use crate::message::{Command, ConnectionId, Summary};
+use crate::reading::WRONG_DATA;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Ending {
@@ -110,6 +111,10 @@ impl Coordinator {
             return true;
         }
         let Some(run) = &self.run else { return false };
+        if let Some(words) = run.too_many_bad_lines() {
+            self.end_run(WRONG_DATA, words);
+            return true;
+        }
         if run.ledger.stage() != Stage::Ended || self.snapshots.current.is_some() {
             return false;
         }
@@ -123,6 +128,10 @@ impl Coordinator {
         }
         if !run.duties.open().is_empty() {
             return false;
+        }
+        if let Some(words) = run.missed_slots() {
+            self.end_run(WRONG_DATA, words);
+            return true;
         }
         let given_up = run.duties.given_up.clone();
         if !given_up.is_empty() {

@@ -331,10 +331,16 @@ impl Coordinator {
                     .leased_since
                     .map_or(0.0, |since| self.now.saturating_sub(since).as_secs_f64()),
                 train: metrics.clone(),
+                bad_lines: run.bad_lines(),
+                absent: run.absent_slots(),
                 ..PassSummary::default()
             });
-        } else if let Some(summary) = run.history.last_mut() {
-            summary.validation = metrics.clone();
+        } else {
+            let absent = run.absent_slots();
+            if let Some(summary) = run.history.last_mut() {
+                summary.validation = metrics.clone();
+                summary.absent.extend(absent);
+            }
         }
     }
 

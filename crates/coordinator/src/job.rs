@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::reading::Limits;
 
 /// How gradients of several trainers meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +76,9 @@ pub struct Job {
     /// A pass ends after so many batches. 0: with its data.
     #[serde(default)]
     pub max_batches: u64,
+    /// Bad lines that a pass may have, in training and in validation.
+    #[serde(default)]
+    pub max_bad_lines: Limits,
     /// Whatever else all trainers have to agree on: settings, and the files that the units are cut from.
     pub agreement: Value,
 }
@@ -166,6 +170,7 @@ impl Job {
         self.trainers = other.trainers;
         self.snapshot_interval_ms = other.snapshot_interval_ms;
         self.full_every = other.full_every;
+        self.max_bad_lines = other.max_bad_lines;
     }
 }
 
@@ -257,6 +262,7 @@ pub(crate) mod tests {
             evict_every: 0,
             publish_every: 0,
             max_batches: 0,
+            max_bad_lines: Limits::default(),
             agreement: json!({}),
         }
     }

@@ -252,6 +252,7 @@ mod tests {
             samples: 5,
             batches: 1,
             is_last,
+            reading: None,
         }
     }
 

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::job::Job;
 use crate::lanes::Lanes;
 use crate::message::{LaneGrant, Order};
+use crate::reading::Reading;
 
 /// What the cluster is doing with the pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +27,7 @@ pub enum Stage {
 }
 
 /// What server 0 enters when a push is committed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerEntry {
     pub unit: u32,
@@ -37,6 +38,9 @@ pub struct LedgerEntry {
     pub batches: u64,
     /// The unit has ended. An empty unit ends with an entry of no samples.
     pub is_last: bool,
+    /// With the last entry of a unit: what its reader has seen of it.
+    #[serde(default)]
+    pub reading: Option<Reading>,
 }
 
 /// What an entry has done.
@@ -73,6 +77,8 @@ pub struct UnitRecord {
     pub samples: u64,
     pub batches: u64,
     pub is_done: bool,
+    #[serde(default)]
+    pub reading: Option<Reading>,
 }
 
 impl UnitRecord {
@@ -81,6 +87,7 @@ impl UnitRecord {
         self.samples += entry.samples;
         self.batches += entry.batches;
         self.is_done = entry.is_last;
+        self.reading = entry.reading;
     }
 }
 
@@ -226,6 +233,11 @@ impl Ledger {
         let is_training = self.record.stage == Stage::Train;
         let has_enough = is_training && self.max_batches > 0 && self.steps() >= self.max_batches;
         has_enough || self.record.units.iter().all(|unit| unit.is_done)
+    }
+
+    /// What readers have seen of the units that are done.
+    pub(crate) fn readings(&self) -> impl Iterator<Item = &Reading> {
+        self.record.units.iter().filter_map(|unit| unit.reading.as_ref())
     }
 
     pub(crate) fn num_done(&self) -> usize {
@@ -444,6 +456,7 @@ mod tests {
             samples,
             batches: 1,
             is_last,
+            reading: None,
         }
     }
 

@@ -279,6 +279,12 @@ pub struct PassSummary {
     pub seconds: f64,
     pub train: Value,
     pub validation: Value,
+    /// That were passed over in training.
+    #[serde(default)]
+    pub bad_lines: u64,
+    /// Slots that have not occurred in any sample of the pass.
+    #[serde(default)]
+    pub absent: Vec<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -17,7 +17,8 @@ impl Run {
         let pass = self.ledger.pass();
         let is_last = pass as usize + 1 >= self.job.passes.len();
         let has_validation = !self.job.passes[pass as usize].validation.is_empty();
-        let stops = self.decision.as_ref().is_some_and(|decision| decision.stop);
+        let is_told_to_stop = self.decision.as_ref().is_some_and(|decision| decision.stop);
+        let stops = is_told_to_stop || self.missed_slots().is_some();
         match self.ledger.stage() {
             Stage::Train if has_validation => (pass, Stage::Validate),
             Stage::Train | Stage::Validate => (pass, Stage::Decide),

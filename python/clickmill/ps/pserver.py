@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clickmill import _core
-from clickmill.errors import ConfigError, FormatError, RunFailedError, StorageError
+from clickmill.errors import ConfigError, StorageError
 from clickmill.monitoring import Monitoring
 from clickmill.ps.health import tell_health
+from clickmill.ps.verdict import verdict
 from clickmill.ps.wire import wire_settings
 from clickmill.store.durable import is_full
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("clickmill.ps")
 
 _LOOK_S = 0.2
-_WRONG_SETTINGS, _DAMAGED = 2, 4
-"""Exit codes of a server; any other than these and 0 is that of a run that has failed."""
+_WRONG_SETTINGS = 2
+"""Exit code of a server that cannot take part; any other but 0 is that of a run that has failed."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def serve(options: PserverOptions, listening: Callable[[str, str | None], None])
         hint = "give all processes of the cluster the same token, and TLS to all of them or to none"
         raise ConfigError(words, hint=hint)
     if exit_code != 0:
-        raise FormatError(words) if exit_code == _DAMAGED else RunFailedError(words)
+        raise verdict(exit_code, words)
     return words
 
 

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use clickmill_coordinator::{Job, LedgerRecord, Pass, Stage, Strategy, Unit, UnitRecord};
+use clickmill_coordinator::{
+    Job, LedgerRecord, Limits, Pass, PassSummary, Reading, Stage, Strategy, Unit, UnitRecord,
+};
 use serde_json::json;
 
 use crate::random::Random;
@@ -15,6 +17,14 @@ pub(crate) type Applied = (u64, u32, Batch);
 
 /// In the place of lane and unit: no batch, but rows were evicted, before the round that is named.
 pub(crate) const EVICTED: u32 = u32::MAX;
+
+/// What the reader of a unit sees: another number of bad lines in each.
+pub(crate) fn reading(unit: u32) -> Reading {
+    Reading {
+        bad_lines: u64::from(unit) + 1,
+        ..Reading::default()
+    }
+}
 
 pub(crate) struct Plan {
     pub(crate) job: Job,
@@ -61,6 +71,7 @@ impl Plan {
             evict_every: random.between(1, 12) * u64::from(random.chance(40)),
             publish_every: random.between(1, 12) * u64::from(random.chance(40)),
             max_batches: random.between(1, 40) * u64::from(random.chance(30)),
+            max_bad_lines: Limits::default(),
             agreement: json!(null),
         };
         Self { job, batches }
@@ -151,6 +162,16 @@ impl Plan {
             self.samples_of(trained),
             "samples add up"
         );
+    }
+
+    /// Bad lines of a pass are those of its units, each counted once.
+    pub(crate) fn check_bad_lines(&self, summary: &PassSummary) {
+        let units = &self.job.passes[summary.pass as usize].train;
+        let all: u64 = units.iter().map(|unit| reading(*unit).bad_lines).sum();
+        if self.job.max_batches == 0 {
+            assert_eq!(summary.bad_lines, all, "bad lines of pass {}", summary.pass);
+        }
+        assert!(summary.bad_lines <= all, "bad lines of pass {}", summary.pass);
     }
 
     /// A pass that was ended by the number of its batches: of each unit the first ones, and enough.

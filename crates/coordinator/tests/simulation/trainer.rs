@@ -6,7 +6,7 @@ use clickmill_coordinator::{
     Decision, LaneGrant, LedgerEntry, Outcome, Place, Reply, Request, TrainerStatistics,
 };
 
-use crate::plan::Plan;
+use crate::plan::{Plan, reading};
 use crate::server::Part;
 
 /// What a trainer does next; the world does it.
@@ -315,6 +315,7 @@ impl Trainer {
                     samples: plan.samples(hand.unit, hand.number),
                     batches: u64::from(plan.batches[hand.unit as usize] > 0),
                     is_last,
+                    reading: is_last.then(|| reading(hand.unit)),
                 },
                 ends_lane: is_last && hand.is_last_unit,
             }

@@ -372,7 +372,11 @@ impl World {
             .read(snapshot, 0)
             .expect("the files of the last snapshot are there");
         let (plan, trained) = (&self.plan, batches_of(&applied));
-        let ledger = &committed.run.as_ref().expect("a run ends with its ledger").ledger;
+        let run = committed.run.as_ref().expect("a run ends with its ledger");
+        run.history
+            .iter()
+            .for_each(|summary| plan.check_bad_lines(summary));
+        let ledger = &run.ledger;
         assert_eq!(
             (ledger.stage, ledger.pass as usize + 1),
             (Stage::Ended, plan.job.passes.len())

@@ -124,7 +124,7 @@ class Chronicle:
             seconds=summary["seconds"],
             train=numbers(summary, "train"),
             validation=numbers(summary, "validation"),
-            bad_lines=0,
+            bad_lines=summary["bad_lines"],
             table_rows={},
         )
         self._tell_all(lambda observer: observer.pass_end(event))

@@ -70,6 +70,10 @@ def make_job(
         "evict_every": runner.evict_interval,
         "publish_every": max(runner.save_step_interval, 0),
         "max_batches": runner.max_batches or 0,
+        "max_bad_lines": {
+            "train": parts.data.config.max_bad_lines,
+            "validation": (parts.data if evaluated is None else evaluated).config.max_bad_lines,
+        },
         "agreement": agreement(
             settings, parts.data, parts.data.validation_files if evaluated is None else evaluated.files
         ),

@@ -7,7 +7,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from clickmill.errors import NoSamplesError
+from clickmill.data.bad_lines import bad_line_words
+from clickmill.errors import AbsentSlotError, NoSamplesError
 
 if TYPE_CHECKING:
     from clickmill._core import Batch, Ticket
@@ -48,11 +49,12 @@ class Stream:
     def next(self) -> Batch | None:
         """The batch after the last one; None at the end, also of a unit in which there is nothing to read.
 
-        A unit may lie within one long line, or hold bad lines only. A whole pass without any ends the run.
+        A unit may lie within one long line, or hold bad lines only, or none of a rare slot. The coordinator
+        ends a run that has no samples, or lacks a slot, in a whole pass.
         """
         try:
             return self.source.next()
-        except NoSamplesError:
+        except (NoSamplesError, AbsentSlotError):
             return None
 
     def has_ahead(self, count: int) -> bool:
@@ -67,14 +69,25 @@ class Stream:
 
     def account(self, position: str | None, *, samples: int, batches: int, is_last: bool) -> str:
         """What the ledger is told of several batches; `position` is the one after the last of them."""
-        entry = {
+        entry: dict[str, Any] = {
             "unit": self.unit,
             "position": position,
             "samples": samples,
             "batches": batches,
             "is_last": is_last,
         }
+        if is_last:
+            entry["reading"] = self._reading()
         return json.dumps({"lease": self.lease, "entry": entry})
+
+    def _reading(self) -> dict[str, Any]:
+        """What there was to see in the unit; only all units together tell whether that is a fault."""
+        bad = json.loads(self.source.bad_lines())
+        return {
+            "bad_lines": bad["count"],
+            "first_bad": bad_line_words(bad["first"][0]) if bad["first"] else None,
+            "absent": self.source.absent_slots(),
+        }
 
     def close(self) -> None:
         """Stop reading."""

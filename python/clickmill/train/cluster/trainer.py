@@ -20,14 +20,13 @@ from clickmill.errors import (
     RUN_ENDED,
     ConfigError,
     EpochError,
-    FormatError,
-    RunFailedError,
     TokenError,
     WireError,
 )
 from clickmill.nn import load_model_class
 from clickmill.nn.dropout import replace_dropout
 from clickmill.ps.coordinator import Coordinator, EpochChanged, Membership
+from clickmill.ps.verdict import verdict
 from clickmill.ps.wire import settings_json, wire_settings
 from clickmill.train.archive import Archive
 from clickmill.train.assembly import build_parts, check_label, plan_schema
@@ -76,8 +75,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("clickmill.train")
 
 _BETWEEN_ATTEMPTS_S = 0.2
-_DAMAGED = 4
-"""Exit code of a run whose snapshot is damaged."""
 
 
 class ClusterTrainer:
@@ -126,8 +123,7 @@ class ClusterTrainer:
         finally:
             self._chronicle.close()
         if code := self._end.get("exit_code", 0):
-            kind = FormatError if code == _DAMAGED else RunFailedError
-            raise kind(RUN_ENDED + self._end["words"])
+            raise verdict(code, RUN_ENDED + self._end["words"])
         return summary
 
     def _take_part(self) -> Message:

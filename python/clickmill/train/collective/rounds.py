@@ -11,6 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from clickmill._core import Batch
+from clickmill.data.bad_lines import bad_line_words
 from clickmill.errors import AbsentSlotError, DataError, NoSamplesError
 
 if TYPE_CHECKING:
@@ -108,10 +109,9 @@ class RoundSource:
     def _check_bad_lines(self) -> None:
         bad = json.loads(self.bad_lines())
         if self._max_bad_lines is not None and bad["count"] > self._max_bad_lines:
-            first = bad["first"][0]
             raise DataError(
                 f"{bad['count']} bad lines in the samples of all ranks; allowed: {self._max_bad_lines}; "
-                f"the first: {first['file']}:{first['line']}: {first['reason']}",
+                f"the first: {bad_line_words(bad['first'][0])}",
                 hint="mend them, or raise `max_bad_lines` of the data set",
             )
 
