@@ -13,6 +13,36 @@ from tests.cluster.process import command, run
 from tests.cluster.running import cluster
 from tests.cluster.test_kill_training import train, undisturbed
 
+FREEZING_READER = '''
+import os
+import signal
+from pathlib import Path
+
+
+class Reader:
+    """Samples of users that come once; freezes the server when it is made, or before a sample."""
+
+    def __init__(self, files, options):
+        self.server = Path(__file__).with_name("server.pid")
+        self.before = options.get("before")
+        if self.before is None:
+            self.freeze(int(self.server.read_text()))
+
+    def __iter__(self):
+        for number in range(100_000):
+            if number == self.before:
+                self.freeze(int(self.server.read_text()))
+            yield {"click": number % 2, "price": 0.5, "user": f"u{number}", "item": "i"}
+
+    def freeze(self, pid):
+        os.kill(pid, signal.SIGSTOP)
+        threads = list(Path(f"/proc/{pid}/task").iterdir())
+        # Until the last of them has stopped it may still answer.
+        while any("State:\\tT" not in (thread / "status").read_text() for thread in threads):
+            pass
+        self.server.with_name("frozen").touch()
+'''
+
 
 @pytest.mark.parametrize("num_workers", [1, 2])
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -57,6 +87,33 @@ def test_a_trainer_whose_server_is_frozen_can_be_told_to_end(tmp_path: Path, num
         running.wait_for(lambda status: status["samples"] > 0)
         server.kill(signal.SIGSTOP)
         try:
+            trainer.kill(number)
+            assert trainer.wait() == code, trainer.words
+            assert "Traceback" not in trainer.words
+        finally:
+            server.kill(signal.SIGKILL)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("runner.0.communicator.send_queue_size=8", "dataset.0.reader_options.before=2000"),
+        ("runner.0.distribute_strategy=geo", "dataset.0.reader_options.before=2000"),
+        ("runner.0.distribute_strategy=geo",),
+    ],
+    ids=["queue", "geo", "geo-begins"],
+)
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_whatever_waits_for_a_frozen_server_ends_when_its_trainer_is_told_to(
+    tmp_path: Path, options, number, code
+):
+    with cluster(tmp_path, samples=1) as running:
+        (tmp_path / "reader.py").write_text(FREEZING_READER)
+        server = running.pserver("--index", "0")
+        (tmp_path / "server.pid").write_text(str(server.pid))
+        trainer = running.trainer(f"dataset.0.data_converter={tmp_path}/reader.py", *options)
+        try:
+            assert trainer.wait_until((tmp_path / "frozen").exists), trainer.words
             trainer.kill(number)
             assert trainer.wait() == code, trainer.words
             assert "Traceback" not in trainer.words

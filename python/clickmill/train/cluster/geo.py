@@ -21,6 +21,7 @@ pass begins like that: with what the servers hold, once they have evicted what i
 
 from __future__ import annotations
 
+import contextlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
@@ -28,12 +29,12 @@ from typing import TYPE_CHECKING, Protocol
 from clickmill import _core
 from clickmill.train.cluster.ahead import Ahead
 from clickmill.train.cluster.window import Window
-from clickmill.train.cluster.worker import Worker
+from clickmill.train.cluster.worker import LeaseLost, Worker
 from clickmill.train.compute import Pulled
 from clickmill.train.parameters import LocalParameters, Rates
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
 
     import numpy as np
@@ -165,7 +166,9 @@ class GeoWorker(Worker):
         tools = self._tools
         optimizer = self._make_optimizer()
         tables = tools.tables.clear()
-        self._copies: Copies = _core.Exchange(
+        # Asked for by the courier: this thread waits for it where a signal can end the wait.
+        beginning = self._courier.submit(
+            _core.Exchange,
             self.session,
             self._sending,
             tables,
@@ -173,6 +176,7 @@ class GeoWorker(Worker):
             tools.replicas.arrays,
             self._settings.trainers,
         )
+        self._copies: Copies = beginning.result()
         self._apart = 0
         self._step = self._copies.first_step
         tools.tables.begin_step(self._step)
@@ -196,7 +200,7 @@ class GeoWorker(Worker):
         )
 
     def _train_unit(self, crew: Crew, stream: Stream, pass_number: int) -> None:
-        with Ahead(lambda: self._find(stream), _BATCHES_AHEAD) as ahead:
+        with Ahead(lambda: self._find(stream), _BATCHES_AHEAD) as ahead, self._abandoning():
             with self._tools.stopwatch.waiting():
                 found = ahead.take()
             if found is None:
@@ -216,6 +220,20 @@ class GeoWorker(Worker):
                 self._apart += 1
                 self._communicate(stream, window, is_last=found is None)
                 self._after_step(update.batch, update.loss, self._step)
+
+    @contextlib.contextmanager
+    def _abandoning(self) -> Iterator[None]:
+        """Whatever ends more than a lease ends the wait for rows, too.
+
+        No signal reaches the thread that waits for them, and whoever leaves waits for that thread.
+        """
+        try:
+            yield
+        except LeaseLost:
+            raise
+        except BaseException:
+            self.session.abandon()
+            raise
 
     def _finish_empty(self, stream: Stream) -> None:
         """A unit without a sample: only its account is sent."""
