@@ -15,12 +15,12 @@ import inspect
 import itertools
 import json
 import sys
-import traceback
 from typing import TYPE_CHECKING, Any
 
 from clickmill._core import RecordBatcher
+from clickmill.data.blame import importing, reading
 from clickmill.data.presence import FEW_SAMPLES, warn_of_absent
-from clickmill.errors import ClickmillError, ConfigError, DataError
+from clickmill.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,15 +32,17 @@ _RECORDS_PER_CALL = 1024
 
 
 def load_reader_class(path: Path, name: str) -> type[Any]:
-    """The class `name` of a user's file."""
+    """The class `name` of a user's file; ConfigError where the file cannot be imported."""
     if not path.is_file():
         raise ConfigError(f"`data_converter` names `{path}`, which is not a file")
     spec = importlib.util.spec_from_file_location(f"clickmill_reader_{path.stem}", path)
     assert spec is not None
+    assert spec.origin is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
+    with importing(spec.origin):
+        spec.loader.exec_module(module)
     found = getattr(module, name, None)
     if not inspect.isclass(found):
         classes = sorted(key for key, value in vars(module).items() if inspect.isclass(value))
@@ -71,7 +73,9 @@ class RecordSource:
         position: str | None,
     ) -> None:
         self._name = reader_class.__name__
-        self._records: Iterator[dict[str, Any]] = iter(_make(reader_class, files, options))
+        self._class = reader_class
+        with reading(reader_class, lambda: "before its first sample"):
+            self._records: Iterator[dict[str, Any]] = iter(_make(reader_class, files, options))
         config = {
             "batch_size": batch_size,
             "keep_last": keep_last,
@@ -131,23 +135,10 @@ class RecordSource:
             )
 
     def _read(self, count: int) -> list[dict[str, Any]]:
-        """The next records, `count` at most.
-
-        What the reader's own code raises would be raised again by whoever tries again: an error of the data.
-        Not so what the system says, for a file server may have been away.
-        """
+        """The next records, `count` at most."""
         chunk: list[dict[str, Any]] = []
-        try:
+        with reading(self._class, lambda: f"after {self._num_given + len(chunk)} samples"):
             chunk.extend(itertools.islice(self._records, count))
-        except (ClickmillError, OSError):
-            raise
-        except Exception as error:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            raise DataError(
-                f"reader `{self._name}` failed after {self._num_given + len(chunk)} samples: "
-                f"{type(error).__name__}: {error}",
-                hint=f"raised in `{last.filename}`, line {last.lineno}, `{last.name}`",
-            ) from error
         self._num_given += len(chunk)
         return chunk
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.unit.data.test_reader_records import schema
 
-from clickmill.data.records import RecordSource
-from clickmill.errors import DataError
+from clickmill.data.records import RecordSource, load_reader_class
+from clickmill.errors import ConfigError, DataError
 
 
 class Reader:
@@ -24,11 +27,15 @@ class Reader:
 
 
 def read_all(error: Exception, position: str | None = None) -> None:
+    read(Reader, {"error": error}, position)
+
+
+def read(reader_class: type[Any], options: dict[str, Any], position: str | None = None) -> None:
     source = RecordSource(
-        Reader,
+        reader_class,
         [],
         schema(),
-        options={"error": error},
+        options=options,
         batch_size=2,
         keep_last=True,
         require_slots=False,
@@ -46,10 +53,70 @@ def test_what_a_reader_raises_is_an_error_of_the_data_that_names_reader_and_line
     with pytest.raises(DataError, match="reader `Reader` failed after 3 samples: ValueError: odd") as caught:
         read_all(ValueError("odd"))
     assert caught.value.hint is not None
-    assert "test_own_reader.py`, line 23, `__iter__`" in caught.value.hint
+    assert "test_own_reader.py`, line 26, `__iter__`" in caught.value.hint
     assert isinstance(caught.value.__cause__, ValueError)
 
 
 def test_what_the_system_says_may_pass_and_stays_what_it_is():
     with pytest.raises(ConnectionResetError):
         read_all(ConnectionResetError())
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Callable[[str], Path]:
+    """Writes a reader file."""
+
+    def write(text: str) -> Path:
+        path = tmp_path / "reader.py"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "place"),
+    [
+        (
+            "import json\nclass Reader:\n    def __init__(self):\n        json.loads('{')\n",
+            "JSONDecodeError: Expecting property name",
+            "line 4, `__init__`",
+        ),
+        (
+            "class Reader:\n    def __iter__(self):\n        raise KeyError('user')\n",
+            "KeyError: 'user'",
+            "line 3, `__iter__`",
+        ),
+        ("class Reader:\n    pass\n", "TypeError: 'Reader' object is not iterable", "line 1"),
+        (
+            "\nclass Reader:\n    def __init__(self, a, b, c):\n        pass\n",
+            "TypeError: Reader.__init__() missing 1 required positional argument: 'c'",
+            "line 2",
+        ),
+    ],
+    ids=["made", "iterated", "no-iterator", "arguments"],
+)
+def test_what_a_reader_raises_before_its_first_sample_names_its_own_line(reader, text, cause, place):
+    path = reader(text)
+    expected = f"reader `Reader` failed before its first sample: {cause}"
+    with pytest.raises(DataError, match=re.escape(expected)) as caught:
+        read(load_reader_class(path, "Reader"), {})
+    assert caught.value.hint is not None
+    assert caught.value.hint.endswith(f"`{path}`, {place}")
+
+
+@pytest.mark.parametrize(
+    ("text", "cause", "place"),
+    [
+        ("\nimport jsonn\n", "ModuleNotFoundError: No module named 'jsonn'", "line 2, `<module>`"),
+        ("\n\nclass Reader\n", "SyntaxError: expected ':'", "line 3"),
+        ("limit = int('many')\n", "ValueError: invalid literal for int()", "line 1, `<module>`"),
+    ],
+    ids=["module", "syntax", "value"],
+)
+def test_a_reader_file_that_cannot_be_imported_is_an_error_of_the_configuration(reader, text, cause, place):
+    path = reader(text)
+    expected = f"reader file `{path}` cannot be imported: {cause}"
+    with pytest.raises(ConfigError, match=re.escape(expected)) as caught:
+        load_reader_class(path, "Reader")
+    assert caught.value.hint == f"raised in `{path}`, {place}"
