@@ -17,6 +17,8 @@ ClickmillError
     TokenError(ConfigError) the two have not the same token
     EpochError              the cluster has gone on without this process, which may join again
   MissingExtra(ImportError) an optional dependency is not installed: what to install
+
+Terminated(SystemExit)      no error: a signal has told this process to end
 """
 
 from __future__ import annotations
@@ -159,3 +161,7 @@ class EpochError(WireError):
 
 class MissingExtra(ClickmillError, ImportError):  # noqa: N818  # it says what to do, not what broke
     """An optional dependency is not installed."""
+
+
+class Terminated(SystemExit):
+    """A signal has told this process to end: raised wherever the main thread is then, in users' code too."""

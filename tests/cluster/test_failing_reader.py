@@ -33,6 +33,17 @@ class Reader:
         return iter([])
 """
 
+EXITS = """
+import sys
+
+
+class Reader:
+    def __iter__(self):
+        for number in range(3000):
+            yield {"click": number % 2, "user": "u"}
+        sys.exit(7)
+"""
+
 
 @pytest.mark.parametrize("class_name", ["train", "local_cluster_train"])
 @pytest.mark.parametrize(
@@ -40,8 +51,9 @@ class Reader:
     [
         ("\nimport jsonn\n", 2, "cannot be imported: ModuleNotFoundError: No module named 'jsonn'", 2),
         (CANNOT_BE_MADE, 3, "failed before its first sample: IndexError: list index out of range", 4),
+        (EXITS, 3, "failed after 3000 samples: SystemExit: 7", 9),
     ],
-    ids=["module", "made"],
+    ids=["module", "made", "exits"],
 )
 def test_a_reader_that_fails_is_told_once_and_not_tried_again(
     tmp_path: Path, class_name, text, code, cause, line

@@ -27,7 +27,7 @@ from clickmill.cli.exits import (
 )
 from clickmill.cli.options import QUIET_HELP, VERBOSE_HELP, Json, Wants, talk_options
 from clickmill.cli.output import print_json, print_text
-from clickmill.errors import ClickmillError
+from clickmill.errors import ClickmillError, Terminated
 
 EPILOG = "\b\nExit codes:\n" + "\n".join(f"  {code:<4} {meaning}" for code, meaning in MEANINGS.items())
 
@@ -154,7 +154,7 @@ app.add_typer(schemas.app, name="schema")
 
 def _terminate(number: int, _frame: FrameType | None) -> None:
     """Leave as after an error: files are closed and threads joined, then the code of the signal is told."""
-    sys.exit(128 + number)
+    raise Terminated(128 + number)
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
 """A user's reader class, called: what its code raises becomes an error that names its file, line and cause.
 
 Every try would end in the same way, and a traceback hides whose code it was. Not so what the system says, for
-a file server may have been away: an OSError is left as it is.
+a file server may have been away: an OSError is left as it is. `sys.exit` is an error like any other: how a
+run ends is not for its reader to say.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from clickmill.errors import ClickmillError, ConfigError, DataError
+from clickmill.errors import ClickmillError, ConfigError, DataError, Terminated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,9 +24,9 @@ def reading(reader_class: type[Any], what: Callable[[], str]) -> Iterator[None]:
     """Code of `reader_class` runs here; `what` says what it failed at."""
     try:
         yield
-    except (ClickmillError, OSError):
+    except (ClickmillError, OSError, Terminated):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         place = _place_of(error, *_origin(reader_class))
         message = f"reader `{reader_class.__name__}` failed {what()}: {_cause(error)}"
         raise DataError(message, hint=place) from error
@@ -36,9 +37,9 @@ def importing(file: str) -> Iterator[None]:
     """The module `file` is imported here; it must be absolute."""
     try:
         yield
-    except (ClickmillError, OSError):
+    except (ClickmillError, OSError, Terminated):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         message = f"reader file `{file}` cannot be imported: {_cause(error)}"
         raise ConfigError(message, hint=_place_of(error, file, 1)) from error
 

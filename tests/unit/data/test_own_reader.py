@@ -11,7 +11,7 @@ import pytest
 from tests.unit.data.test_reader_records import schema
 
 from clickmill.data.records import RecordSource, load_reader_class
-from clickmill.errors import ConfigError, DataError
+from clickmill.errors import ConfigError, DataError, Terminated
 
 
 class Reader:
@@ -26,7 +26,7 @@ class Reader:
         raise self.error
 
 
-def read_all(error: Exception, position: str | None = None) -> None:
+def read_all(error: BaseException, position: str | None = None) -> None:
     read(Reader, {"error": error}, position)
 
 
@@ -60,6 +60,16 @@ def test_what_a_reader_raises_is_an_error_of_the_data_that_names_reader_and_line
 def test_what_the_system_says_may_pass_and_stays_what_it_is():
     with pytest.raises(ConnectionResetError):
         read_all(ConnectionResetError())
+
+
+def test_a_reader_that_exits_has_failed():
+    with pytest.raises(DataError, match="reader `Reader` failed after 3 samples: SystemExit: 7"):
+        read_all(SystemExit(7))
+
+
+def test_a_signal_that_comes_while_a_reader_runs_is_not_its_fault():
+    with pytest.raises(Terminated):
+        read_all(Terminated(143))
 
 
 @pytest.fixture
@@ -111,8 +121,9 @@ def test_what_a_reader_raises_before_its_first_sample_names_its_own_line(reader,
         ("\nimport jsonn\n", "ModuleNotFoundError: No module named 'jsonn'", "line 2, `<module>`"),
         ("\n\nclass Reader\n", "SyntaxError: expected ':'", "line 3"),
         ("limit = int('many')\n", "ValueError: invalid literal for int()", "line 1, `<module>`"),
+        ("import sys\nsys.exit(7)\n", "SystemExit: 7", "line 2, `<module>`"),
     ],
-    ids=["module", "syntax", "value"],
+    ids=["module", "syntax", "value", "exit"],
 )
 def test_a_reader_file_that_cannot_be_imported_is_an_error_of_the_configuration(reader, text, cause, place):
     path = reader(text)
