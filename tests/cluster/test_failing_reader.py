@@ -50,8 +50,8 @@ class Reader:
     ("text", "code", "cause", "line"),
     [
         ("\nimport jsonn\n", 2, "cannot be imported: ModuleNotFoundError: No module named 'jsonn'", 2),
-        (CANNOT_BE_MADE, 3, "failed before its first sample: IndexError: list index out of range", 4),
-        (EXITS, 3, "failed after 3000 samples: SystemExit: 7", 9),
+        (CANNOT_BE_MADE, 3, "before its first sample of `train.txt`: IndexError: list index out of range", 4),
+        (EXITS, 3, "failed after 3000 samples of `train.txt`: SystemExit: 7", 9),
     ],
     ids=["module", "made", "exits"],
 )

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from clickmill._core import Batch, Schema
 
 _RECORDS_PER_CALL = 1024
+_MAX_NAMED = 3
+"""Files that an error names; a data set may have thousands."""
 
 
 def load_reader_class(path: Path, name: str) -> type[Any]:
@@ -74,7 +76,8 @@ class RecordSource:
     ) -> None:
         self._name = reader_class.__name__
         self._class = reader_class
-        with reading(reader_class, lambda: "before its first sample"):
+        self._of_files = _of_files(files)
+        with reading(reader_class, lambda: f"before its first sample{self._of_files}"):
             self._records: Iterator[dict[str, Any]] = iter(_make(reader_class, files, options))
         config = {
             "batch_size": batch_size,
@@ -137,7 +140,7 @@ class RecordSource:
     def _read(self, count: int) -> list[dict[str, Any]]:
         """The next records, `count` at most."""
         chunk: list[dict[str, Any]] = []
-        with reading(self._class, lambda: f"after {self._num_given + len(chunk)} samples"):
+        with reading(self._class, lambda: f"after {self._num_given + len(chunk)} samples{self._of_files}"):
             chunk.extend(itertools.islice(self._records, count))
         self._num_given += len(chunk)
         return chunk
@@ -156,6 +159,15 @@ class RecordSource:
 def num_read(position: str | None) -> int:
     """Samples that were read before a position: a resumed source passes over as many."""
     return 0 if position is None else int(json.loads(position)["lines"])
+
+
+def _of_files(files: Sequence[Path]) -> str:
+    """` of a and b`: the files that a reader was given; nothing where it was given none."""
+    named = [f"`{path}`" for path in files[:_MAX_NAMED]]
+    if len(files) > _MAX_NAMED:
+        named.append(f"{len(files) - _MAX_NAMED} more")
+    before, last = ", ".join(named[:-1]), "".join(named[-1:])
+    return f" of {before} and {last}" if before else f" of {last}" if last else ""
 
 
 def _make(

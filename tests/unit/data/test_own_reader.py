@@ -30,10 +30,15 @@ def read_all(error: BaseException, position: str | None = None) -> None:
     read(Reader, {"error": error}, position)
 
 
-def read(reader_class: type[Any], options: dict[str, Any], position: str | None = None) -> None:
+def read(
+    reader_class: type[Any],
+    options: dict[str, Any],
+    position: str | None = None,
+    files: tuple[str, ...] = (),
+) -> None:
     source = RecordSource(
         reader_class,
-        [],
+        [Path(file) for file in files],
         schema(),
         options=options,
         batch_size=2,
@@ -60,6 +65,19 @@ def test_what_a_reader_raises_is_an_error_of_the_data_that_names_reader_and_line
 def test_what_the_system_says_may_pass_and_stays_what_it_is():
     with pytest.raises(ConnectionResetError):
         read_all(ConnectionResetError())
+
+
+@pytest.mark.parametrize(
+    ("files", "named"),
+    [
+        (("a",), "`a`"),
+        (("a", "b"), "`a` and `b`"),
+        (("a", "b", "c", "d", "e"), "`a`, `b`, `c` and 2 more"),
+    ],
+)
+def test_the_files_that_a_reader_was_given_are_named(files, named):
+    with pytest.raises(DataError, match=f"failed after 3 samples of {named}: ValueError"):
+        read(Reader, {"error": ValueError()}, files=files)
 
 
 def test_a_reader_that_exits_has_failed():
