@@ -146,6 +146,17 @@ def test_what_fails_for_good_ends_the_run_with_its_words_and_its_code(tmp_path, 
     assert nobody_is_left(stage)
 
 
+@pytest.mark.parametrize("key", ["data_path", "validation.data_path"])
+def test_samples_that_are_not_there_are_told_of_before_anything_is_started(tmp_path, stage, key):
+    snapshots = tmp_path / "run/snapshots"
+    snapshots.mkdir(parents=True)
+    with launched(tmp_path, stage, *TRAIN, "--set", f"dataset.0.{key}=./absent.tsv") as run:
+        assert run.wait() == 3
+    assert f"error: `{tmp_path}/absent.tsv`: no such file, folder or pattern" in run.words
+    assert stage.arguments("pserver") == stage.arguments("trainer") == []
+    assert snapshots.exists(), "an earlier run can still go on"
+
+
 def test_a_failure_that_may_pass_is_tried_again_only_so_often(tmp_path, stage):
     stage.write("fail", {"exit": 1, "error": {"kind": "StateError", "message": "no", "hint": None}})
     with launched(tmp_path, stage, *TRAIN, "--json") as run:

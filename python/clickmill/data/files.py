@@ -52,9 +52,10 @@ def find_files(patterns: Sequence[str], base: Path) -> list[Path]:
         found = [entry for entry in found if not entry.name.startswith((".", "_"))]
         if not found:
             what = "folder is empty" if path.is_dir() else "no such file, folder or pattern"
+            # Absolute, for it may be made of the current folder, `workspace` and what the user wrote.
             raise DataError(
-                f"`{path}`: {what}",
-                hint="check `data_path` of the data set; relative paths start at the current folder",
+                f"`{path.absolute()}`: {what}",
+                hint="check `data_path` of the data set, and `workspace` where the path begins with it",
             )
         files.extend(found)
     return files

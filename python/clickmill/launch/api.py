@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickmill.config.checks import run_problems
+from clickmill.data.files import find_files
 from clickmill.errors import ConfigError
 from clickmill.launch.become import become, role_command
 from clickmill.launch.local import LocalCluster
@@ -46,11 +48,15 @@ class Launch:
         """Run all runners of `mode` in order; what they came to, as their trainers printed it.
 
         Empty where this process is one of several and another one tells. Does not return where it becomes a
-        role. Raises ConfigError before the first starts where one of them cannot run.
+        role. Raises ConfigError before the first starts where one of them cannot run, and DataError where the
+        files of a cluster on this machine are not there.
         """
         problems = run_problems(self.config)
         if problems:
             raise ConfigError.of(problems)
+        for runner in self.config.runners():
+            if self._is_local_cluster(runner):
+                self._find_data(runner)
         summaries: list[Any] = []
         for runner in self.config.runners():
             if not runner.is_cluster:
@@ -62,9 +68,7 @@ class Launch:
 
     def _train_cluster(self, runner: RunnerConfig) -> Any:
         source = self.source.with_overrides(f"mode={json.dumps(runner.name)}")
-        rank = read_rank(self.environ)
-        is_ranked = rank is not None and rank.size > 1
-        if runner.class_name != "cluster_train" and not is_ranked:
+        if self._is_local_cluster(runner):
             return LocalCluster(runner, source, self.new_display()).train(resume=self.is_resumed)
         if runner.class_name == "cluster_train":
             role = read_role(self.environ, is_collective=runner.is_collective)
@@ -79,9 +83,28 @@ class Launch:
             seat = read_seat(self.environ) if runner.is_collective else None
             if seat is not None:
                 return self.train_rank(runner, seat)
+        rank = read_rank(self.environ)
         if rank is None:
             raise self._without_role(runner)
         return self._train_rank(runner, source, rank)
+
+    def _is_local_cluster(self, runner: RunnerConfig) -> bool:
+        """Whether all processes of a runner are started by this one."""
+        if not runner.is_cluster or runner.class_name == "cluster_train":
+            return False
+        rank = read_rank(self.environ)
+        return rank is None or rank.size == 1
+
+    def _find_data(self, runner: RunnerConfig) -> None:
+        """Look for what the trainers will read: each of them would only find out when all is started."""
+        names = {phase.dataset_name for phase in self.config.phases_of(runner)}
+        if runner.evaluate_dataset_name:
+            names.add(runner.evaluate_dataset_name)
+        for dataset in self.config.dataset:
+            if dataset.name in names:
+                find_files(dataset.data_path, Path())
+                if dataset.validation is not None:
+                    find_files(dataset.validation.data_path, Path())
 
     def _train_rank(self, runner: RunnerConfig, source: Source, rank: Rank) -> Any:
         return RankRun(self.config, runner, source, rank).train(resume=self.is_resumed)
