@@ -307,9 +307,16 @@ impl Coordinator {
         }
         self.scaling_failure = None;
         self.scaling = Some(Scaling::new(&self.route, pservers, self.now));
-        Reply::Accepted {
-            words: format!("buckets move to {pservers} pservers while training goes on"),
-        }
+        let awaited = self.awaited_for_scaling();
+        let names: Vec<String> = awaited.iter().map(|index| format!("pserver {index}")).collect();
+        let words = match names.as_slice() {
+            [] => format!("buckets move to {pservers} pservers while training goes on"),
+            names => format!(
+                "waiting for {}; then buckets move to {pservers} pservers while training goes on",
+                names.join(" and ")
+            ),
+        };
+        Reply::Accepted { words }
     }
 
     fn want_at_fence(&mut self, due: Due, words: &str) -> Reply {

@@ -64,6 +64,15 @@ impl Coordinator {
         matches!(step, Some(Step::Preparing(_) | Step::Moving))
     }
 
+    /// Servers that a wish waits for.
+    pub(crate) fn awaited_for_scaling(&self) -> Vec<u32> {
+        let scaling = self.scaling.as_ref().filter(|scaling| scaling.is_gathering());
+        let wanted = scaling.map_or(0, |scaling| scaling.next.servers);
+        (0..wanted)
+            .filter(|index| !self.members.is_live(*index))
+            .collect()
+    }
+
     pub(crate) fn next_route(&self) -> Option<Route> {
         self.scaling.as_ref().map(|scaling| scaling.next.clone())
     }
@@ -111,14 +120,13 @@ impl Coordinator {
     }
 
     fn step_scaling_gathering(&mut self) -> bool {
-        let Some(Scaling { next, since, .. }) = &self.scaling else {
+        let Some(Scaling { since, .. }) = &self.scaling else {
             return false;
         };
-        let missing = (0..next.servers).find(|index| !self.members.is_live(*index));
-        if let Some(index) = missing {
+        if let Some(index) = self.awaited_for_scaling().first() {
             let is_late = self.now >= *since + self.settings.wait_deadline;
             if is_late {
-                let whom = self.members.server_words(index, self.now);
+                let whom = self.members.server_words(*index, self.now);
                 self.give_up_scaling(&format!("gave up waiting for {whom}"));
             }
             return is_late;
@@ -268,7 +276,10 @@ mod tests {
     use super::*;
     use crate::coordinator::Phase;
     use crate::event::{Action, Event};
-    use crate::message::{Reply, Request, RequestId};
+    use crate::job::Strategy;
+    use crate::job::tests::job;
+    use crate::message::{Layer, Reply, Request, RequestId, SnapshotFiles};
+    use crate::run::Run;
     use crate::settings::Settings;
 
     fn running() -> Coordinator {
@@ -318,6 +329,46 @@ mod tests {
         let failure = status.scaling_failure.unwrap_or_default();
         assert_eq!(failure, "it was taken back before the pservers had come");
         assert!(matches!(scale(&mut coordinator, 2), Reply::Accepted { .. }));
+    }
+
+    /// Whether the next snapshot is full: the chain has as many layers as the job lets it have.
+    fn is_next_full(coordinator: &mut Coordinator) -> bool {
+        let job = job(Strategy::Async, 2, 0, 1);
+        let layer = |snapshot| Layer {
+            snapshot,
+            is_full: snapshot == 1,
+            files: Vec::new(),
+        };
+        coordinator.committed.snapshot = Some(SnapshotFiles {
+            snapshot: u64::from(job.full_every),
+            layers: (1..=u64::from(job.full_every)).map(layer).collect(),
+        });
+        coordinator.run = Some(Run::new(job));
+        let (_, base) = coordinator.plan_snapshot();
+        base.is_none()
+    }
+
+    #[test]
+    fn a_chain_of_snapshots_grows_beyond_its_length_only_while_buckets_are_copied() {
+        let mut coordinator = running();
+        scale(&mut coordinator, 2);
+        assert!(is_next_full(&mut coordinator), "nothing is copied from it yet");
+        coordinator.set_step(Step::Copying { after: None });
+        assert!(!is_next_full(&mut coordinator));
+    }
+
+    #[test]
+    fn a_wish_that_waits_says_for_which_servers() {
+        let mut coordinator = running();
+        let Reply::Accepted { words } = scale(&mut coordinator, 2) else {
+            unreachable!("it is a wish like any other")
+        };
+        let expected =
+            "waiting for pserver 0 and pserver 1; then buckets move to 2 pservers while training goes on";
+        assert_eq!(words, expected);
+        assert_eq!(coordinator.status().scaling_waits_for, [0, 1]);
+        coordinator.set_step(Step::Moving);
+        assert_eq!(coordinator.status().scaling_waits_for, [0; 0]);
     }
 
     #[test]

@@ -175,11 +175,11 @@ impl Coordinator {
         snapshots.num_made += 1;
         let number = self.committed.life * PER_LIFE + snapshots.num_made;
         // What is being copied to other servers is completed by increments, however long the chain becomes.
-        let full_every = if self.scaling.is_some() {
-            u32::MAX
-        } else {
-            full_every
-        };
+        let is_copying = self
+            .scaling
+            .as_ref()
+            .is_some_and(|scaling| !scaling.is_gathering());
+        let full_every = if is_copying { u32::MAX } else { full_every };
         let base = base(
             self.committed.snapshot.as_ref(),
             full_every,

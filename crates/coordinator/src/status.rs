@@ -31,6 +31,8 @@ pub struct Status {
     pub snapshot: SnapshotStatus,
     /// Servers that the cluster is moving its buckets to.
     pub scaling_to: Option<u32>,
+    /// Servers that have to come before buckets move; empty when these move already.
+    pub scaling_waits_for: Vec<u32>,
     /// Why the last attempt to scale failed; nothing when it did not.
     pub scaling_failure: Option<String>,
     /// Servers that hold buckets.
@@ -101,6 +103,7 @@ impl Coordinator {
             wanted_fence: (!self.fence.is_open()).then_some(self.fence.number),
             snapshot: self.snapshot_status(),
             scaling_to: self.scaling.as_ref().map(|scaling| scaling.next.servers),
+            scaling_waits_for: self.awaited_for_scaling(),
             scaling_failure: self.scaling_failure.clone(),
             num_servers: self.route.servers,
             strategy: run.map(|run| run.job.strategy),

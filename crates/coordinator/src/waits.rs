@@ -158,7 +158,7 @@ impl Coordinator {
             State::Held { round, .. } => waits.extend(round.iter().flat_map(|round| self.round_waits(round))),
         }
         if let Some(scaling) = self.scaling.as_ref().filter(|scaling| scaling.is_gathering()) {
-            let missing = (0..scaling.next.servers).filter(|index| !self.members.is_live(*index));
+            let missing = self.awaited_for_scaling().into_iter();
             let deadline = Some(scaling.since + self.settings.wait_deadline);
             let whom = |index| self.members.server_words(index, self.now);
             waits.extend(missing.map(|index| Wait {

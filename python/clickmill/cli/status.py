@@ -41,10 +41,19 @@ def _head(status: Message) -> Text:
         _snapshot_words(status["snapshot"]),
     ]
     if status["scaling_to"] is not None:
-        lines.append(f"buckets move from {status['num_servers']} to {status['scaling_to']} servers")
+        lines.append(_scaling_words(status))
     if status["scaling_failure"]:
         lines.append(f"the last scaling has failed: {status['scaling_failure']}")
     return Text("\n".join(lines))
+
+
+def _scaling_words(status: Message) -> str:
+    way = f"from {status['num_servers']} to {status['scaling_to']} servers"
+    if awaited := status["scaling_waits_for"]:
+        names = " and ".join(f"pserver {index}" for index in awaited)
+        verb = "is" if len(awaited) == 1 else "are"
+        return f"buckets are to move {way}; none moves before {names} {verb} there"
+    return f"buckets move {way}"
 
 
 def _snapshot_words(snapshot: Message) -> str:

@@ -51,6 +51,7 @@ def status(**changes: Any) -> dict[str, Any]:
         "wanted_fence": 7,
         "snapshot": {"committed": 12, "bytes": 2048, "age_s": 45, "in_progress": 13, "failure": None},
         "scaling_to": 3,
+        "scaling_waits_for": [],
         "scaling_failure": None,
         "num_servers": 2,
         "strategy": "sync",
@@ -103,6 +104,12 @@ def test_a_cluster_that_has_just_been_started_can_be_looked_at():
     assert "no job yet" in page
     assert "no snapshot yet; the last one has failed: no space" in page
     assert "the last scaling has failed: a pserver was lost" in page
+
+
+def test_a_wish_for_servers_that_have_not_come_is_told_from_buckets_that_move():
+    page = words(scaling_to=4, scaling_waits_for=[2, 3])
+    assert "are to move from 2 to 4 servers; none moves before pserver 2 and pserver 3 are there" in page
+    assert "buckets move" not in page
 
 
 def test_durations_and_shares_are_short():
