@@ -53,6 +53,7 @@ class Chronicle:
         self._rates = rates
         self._print_interval = print_interval
         self._coordinator: Coordinator | None = None
+        self._is_chief = False
         self._pass_number = -1
         self._mark = (time.monotonic(), 0)
         self._next_line = 0
@@ -62,13 +63,13 @@ class Chronicle:
     def join(self, membership: Membership, coordinator: Coordinator, start: RunStart) -> None:
         """This trainer has become a member; the first of them speaks for all."""
         self._close_all()
-        is_chief = membership.number == 0
-        if is_chief:
+        self._coordinator = coordinator
+        self._is_chief = membership.number == 0
+        if self._is_chief:
             path = self._folder / FILE_NAME
             is_new = membership.place["step"] == 0
             keep_bytes = path.stat().st_size if path.exists() and not is_new else 0
             self._all = [LogObserver(), JournalObserver(Journal(self._folder, keep_bytes=keep_bytes))]
-            self._coordinator = coordinator
         for observer in (*self._own, *self._all):
             observer.run_start(start)
 
@@ -87,13 +88,14 @@ class Chronicle:
         self.samples += batch.num_rows
         for observer in self._own:
             observer.advance(batch.num_rows, bytes_done)
-        if self._coordinator is not None and step >= self._next_line:
+        if self._is_chief and step >= self._next_line:
             self._next_line = step + self._print_interval
-            self._tell_interval(self._coordinator, loss, step)
+            self._tell_interval(loss, step)
 
-    def _tell_interval(self, coordinator: Coordinator, loss: float, step: int) -> None:
+    def _tell_interval(self, loss: float, step: int) -> None:
+        assert self._coordinator is not None
         try:
-            numbers = coordinator.metrics()["numbers"]
+            numbers = self._coordinator.metrics()["numbers"]
         except WireError as error:
             # The next step finds out what is the matter.
             logger.debug("metrics are not to be had: %s", error)
@@ -116,10 +118,12 @@ class Chronicle:
             observer.interval(event)
 
     def end_pass(self, summary: Message, numbers: Callable[[Message, str], dict[str, float]]) -> None:
-        """A pass is over on all trainers."""
+        """A pass is over on all trainers, and the next one has not begun."""
+        assert self._coordinator is not None
         event = PassEnd(
             pass_number=summary["pass"],
-            step=summary["batches"],
+            # Updates since the run began, as intervals and checkpoints count them: rounds where there are lanes.
+            step=self._coordinator.metrics()["step"],
             samples=summary["samples"],
             seconds=summary["seconds"],
             train=numbers(summary, "train"),
@@ -164,4 +168,4 @@ class Chronicle:
         for observer in self._all:
             observer.close()
         self._all = []
-        self._coordinator = None
+        self._is_chief = False
