@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from clickmill.train.checkpoint import open_checkpoint
-from clickmill.train.journal import read_journal
+from clickmill.train.journal import read_journal, read_lines
+from clickmill.train.report import write_report
 from tests.cluster.fleet import run_fleet
+from tests.cluster.running import Running, cluster
 
 
 def told(folder: Path, kind: str) -> list[dict[str, Any]]:
@@ -28,3 +30,45 @@ def test_intervals_passes_and_checkpoints_count_the_same_steps(cluster_place, st
         assert begin < interval["step"] <= ends[interval["pass_number"]]
     assert all(first < second for first, second in itertools.pairwise(ends))
     assert ends[-1] == open_checkpoint(cluster_place / summary["checkpoint"]).manifest.step
+
+
+def start(running: Running) -> None:
+    running.pserver("--index", "0", "--pservers", "2")
+    running.pserver("--index", "1")
+    running.trainer("runner.0.epochs=2")
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("killed", ["a server", "everything"])
+def test_a_pass_that_was_undone_is_told_once(tmp_path, killed):
+    snapshots, aside = tmp_path / "run/snapshots", tmp_path / "aside"
+    with cluster(tmp_path, pause=0.02) as running:
+        start(running)
+        running.wait_for(lambda status: status["batches"] > 10)
+        running.admin.snapshot(print)
+        # The end of the pass cannot be kept.
+        snapshots.rename(aside)
+        snapshots.touch()
+        status = running.wait_for(lambda status: status["pass"] == 1)
+        lost = [*running.trainers, *running.pservers] if killed == "everything" else running.pservers[1:]
+        for each in lost:
+            each.kill()
+            each.wait()
+        running.trainers = [each for each in running.trainers if each not in lost]
+        running.pservers = [each for each in running.pservers if each not in lost]
+        snapshots.unlink()
+        aside.rename(snapshots)
+        if running.pservers:
+            running.pserver("--index", "1")
+        else:
+            running.address = ""
+            start(running)
+        running.wait_for(lambda now: now["epoch"] > status["epoch"] and now["phase"] == "running")
+        running.hurry()
+        running.end()
+    ends = [event["pass_number"] for event in read_lines(tmp_path / "run") if event["event"] == "pass_end"]
+    assert ends == [0, 0, 1], "the end of the first pass was undone"
+    assert [event["pass_number"] for event in told(tmp_path, "pass_end")] == [0, 1]
+    steps = [event["step"] for event in read_journal(tmp_path / "run") if event["event"] == "interval"]
+    assert all(first < second for first, second in itertools.pairwise(steps))
+    assert "<b>2</b><span>passes</span>" in write_report(tmp_path / "run").read_text()

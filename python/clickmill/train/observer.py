@@ -23,6 +23,14 @@ class RunStart:
 
 
 @dataclass(frozen=True)
+class EpochStart:
+    """A cluster goes on, from a snapshot or with other servers; what was told of later steps is void."""
+
+    epoch: int
+    step: int
+
+
+@dataclass(frozen=True)
 class Interval:
     """Every `print_interval` batches."""
 
@@ -72,6 +80,9 @@ class Observer:
 
     def run_start(self, event: RunStart) -> None:
         """Before the first batch."""
+
+    def epoch_start(self, event: EpochStart) -> None:
+        """Before the first batch of a life of a cluster."""
 
     def pass_start(self, pass_number: int, total_bytes: int) -> None:
         """Before the first batch of a pass."""

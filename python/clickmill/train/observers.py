@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import MissingExtra
 from clickmill.train.measures import summary_line, train_line
-from clickmill.train.observer import Interval, Observer, PassEnd, RunStart, Saved
+from clickmill.train.observer import EpochStart, Interval, Observer, PassEnd, RunStart, Saved
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,6 +72,9 @@ class JournalObserver(Observer):
         content = asdict(event)
         content["resumed_from"] = None if event.resumed_from is None else str(event.resumed_from)
         self._write("run_start", content)
+
+    def epoch_start(self, event: EpochStart) -> None:
+        self._write("epoch_start", asdict(event))
 
     def interval(self, event: Interval) -> None:
         self._write("interval", asdict(event))

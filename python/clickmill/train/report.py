@@ -26,7 +26,7 @@ _PAGE = Template(files("clickmill.train").joinpath("report.html").read_text(enco
 def bound_of(run_folder: Path) -> Bound:
     """What bounds a run: from the journals of its trainers, or from its own where it is one process."""
     trainers = read_trainers(run_folder)
-    return find_bound(trainers or {"trainer": list(read_journal(run_folder))})
+    return find_bound(trainers or {"trainer": read_journal(run_folder)})
 
 
 def write_report(run_folder: Path, out: Path | None = None) -> Path:
@@ -34,7 +34,7 @@ def write_report(run_folder: Path, out: Path | None = None) -> Path:
 
     `report.html` and `report.svg` in the folder of the run by default.
     """
-    events = list(read_journal(run_folder))
+    events = read_journal(run_folder)
     if not events:
         raise DataError(
             f"the journal of `{run_folder}` is empty", hint="the run ended before its first batch"

@@ -1,7 +1,8 @@
 """What a cluster tells of its run: told once, whichever trainer tells it.
 
 The trainer with the lowest number asks now and then for the metrics, which are counted in one place over all
-trainers; the end of a pass is told by the trainer that decides how to go on after it.
+trainers; the end of a pass is told by the trainer that decides how to go on after it. All of them append to
+one journal: whoever is the first to tell something in an epoch says at which step that began.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import WireError
-from clickmill.train.journal import FILE_NAME, Journal
+from clickmill.train.journal import Journal
 from clickmill.train.measures import training_metrics
-from clickmill.train.observer import Interval, PassEnd, RunStart, Saved
+from clickmill.train.observer import EpochStart, Interval, PassEnd, RunStart, Saved
 from clickmill.train.observers import JournalObserver, LogObserver
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ class Chronicle:
         self._print_interval = print_interval
         self._coordinator: Coordinator | None = None
         self._is_chief = False
+        self._epoch = EpochStart(0, 0)
+        self._is_epoch_told = False
         self._pass_number = -1
         self._mark = (time.monotonic(), 0)
         self._next_line = 0
@@ -66,12 +69,28 @@ class Chronicle:
         self._coordinator = coordinator
         self._is_chief = membership.number == 0
         if self._is_chief:
-            path = self._folder / FILE_NAME
             is_new = membership.place["step"] == 0
-            keep_bytes = path.stat().st_size if path.exists() and not is_new else 0
-            self._all = [LogObserver(), JournalObserver(Journal(self._folder, keep_bytes=keep_bytes))]
+            self._all = [LogObserver(), self._open_journal(keep_bytes=0 if is_new else None)]
         for observer in (*self._own, *self._all):
             observer.run_start(start)
+
+    def begin_epoch(self, place: Message) -> None:
+        """The cluster trains from this place on, whatever was told before."""
+        assert self._coordinator is not None
+        now = self._coordinator.metrics()
+        # Others may have made a step or two since; where nothing is trained, that is known exactly.
+        self._epoch = EpochStart(place["epoch"], now["step"] if place["step"] else 0)
+        self._is_epoch_told = False
+        self._mark = (time.monotonic(), round(now["numbers"].get("count", 0)))
+        self._next_line = 0
+        if self._is_chief:
+            self._tell_epoch(self._all)
+
+    def _tell_epoch(self, observers: Sequence[Observer]) -> None:
+        if not self._is_epoch_told:
+            self._is_epoch_told = True
+            for observer in observers:
+                observer.epoch_start(self._epoch)
 
     def begin_pass(self, pass_number: int, total_bytes: int, step: int) -> None:
         """The first lease of a pass is here."""
@@ -79,7 +98,9 @@ class Chronicle:
             return
         self._pass_number = pass_number
         self._mark = (time.monotonic(), 0)
-        self._first_step = self._next_line = step
+        # A worker that has just begun does not know yet how far the run is.
+        self._first_step = max(step, self._epoch.step)
+        self._next_line = step
         for observer in (*self._own, *self._all):
             observer.pass_start(pass_number, total_bytes)
 
@@ -122,7 +143,7 @@ class Chronicle:
         assert self._coordinator is not None
         event = PassEnd(
             pass_number=summary["pass"],
-            # Updates since the run began, as intervals and checkpoints count them: rounds where there are lanes.
+            # Updates since the run began, as intervals and checkpoints count: rounds where there are lanes.
             step=self._coordinator.metrics()["step"],
             samples=summary["samples"],
             seconds=summary["seconds"],
@@ -156,13 +177,16 @@ class Chronicle:
         """Tell the run's observers, also where this trainer does not speak for the others otherwise."""
         observers = self._all
         if not observers:
-            size = (self._folder / FILE_NAME).stat().st_size if (self._folder / FILE_NAME).exists() else 0
-            observers = [LogObserver(), JournalObserver(Journal(self._folder, keep_bytes=size))]
+            observers = [LogObserver(), self._open_journal(keep_bytes=None)]
+            self._tell_epoch(observers)
         for observer in (*self._own, *observers):
             call(observer)
         if not self._all:
             for observer in observers:
                 observer.close()
+
+    def _open_journal(self, *, keep_bytes: int | None) -> Observer:
+        return JournalObserver(Journal(self._folder, keep_bytes=keep_bytes))
 
     def _close_all(self) -> None:
         for observer in self._all:

@@ -334,6 +334,7 @@ class ClusterTrainer:
         """Work in epoch after epoch, until the run is over."""
         while True:
             try:
+                self._chronicle.begin_epoch(membership.place)
                 self._work(crew, membership)
                 return
             except EpochChanged:
