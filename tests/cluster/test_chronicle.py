@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,21 @@ def test_intervals_passes_and_checkpoints_count_the_same_steps(cluster_place, st
     assert ends[-1] == open_checkpoint(cluster_place / summary["checkpoint"]).manifest.step
 
 
+def test_the_summary_counts_the_seconds_of_all_passes(tmp_path):
+    with cluster(tmp_path, samples=1000) as running:
+        start(running)
+        running.end()
+        (line,) = (line for line in running.trainers[0].words.splitlines() if line.startswith('{"run"'))
+    summary, ends = json.loads(line), told(tmp_path, "pass_end")
+    assert [end["samples"] for end in ends] == [1000, 1000]
+    assert summary["samples"] == sum(end["samples"] for end in ends)
+    assert summary["seconds"] == pytest.approx(sum(end["seconds"] for end in ends))
+
+
 def start(running: Running) -> None:
     running.pserver("--index", "0", "--pservers", "2")
     running.pserver("--index", "1")
-    running.trainer("runner.0.epochs=2")
+    running.trainer("runner.0.epochs=2", arguments=("--json",))
 
 
 @pytest.mark.timeout(300)

@@ -506,13 +506,14 @@ class ClusterTrainer:
     def _summary(self) -> Message:
         newest = self._archive.newest()
         summary = self._end
-        last = summary["passes"][-1] if summary.get("passes") else {"train": {}, "validation": {}}
+        passes = summary.get("passes", [])
+        last = passes[-1] if passes else {"train": {}, "validation": {}}
         return {
             "run": str(run_folder(self._runner)),
             "checkpoint": None if newest is None else str(newest),
             "samples": summary.get("samples", 0),
             "batches": summary.get("batches", 0),
-            "seconds": last.get("seconds", 0.0),
+            "seconds": sum(each["seconds"] for each in passes),
             "train": self._decider.numbers(last, "train"),
             "validation": self._decider.numbers(last, "validation"),
         }
