@@ -126,6 +126,30 @@ def test_a_stopped_peer_bounds_sync_by_waiting(tmp_path):
 
 
 @pytest.mark.timeout(200)
+def test_a_lost_server_is_no_trainer_that_the_others_wait_for(tmp_path):
+    with cluster(tmp_path, samples=2000, pause=0.01) as running:
+        running.pserver("--index", "0", "--pservers", "2")
+        running.pserver("--index", "1")
+        for _ in range(2):
+            running.trainer("runner.0.worker_num=2", "runner.0.distribute_strategy=sync")
+        before = running.wait_for(lambda status: status["batches"] > 10)
+        running.pservers.pop().kill()
+        running.wait_for(
+            lambda status: (
+                {"lost", "reload"} & {own for each in status["trainers"] for own in shares_of(each)}
+            )
+        )
+        running.pserver("--index", "1")
+        running.wait_for(lambda status: status["epoch"] > before["epoch"] and status["phase"] == "running")
+        running.hurry()
+        running.end()
+    found = report(tmp_path)
+    assert set(found["trainers"]) == {"t0", "t1"}
+    assert all(own["seconds"]["reload"] > 0 for own in found["trainers"].values()), found
+    assert found["awaited"] is None
+
+
+@pytest.mark.timeout(200)
 def test_too_little_data_to_share_is_named_and_not_taken_for_waiting(tmp_path):
     with cluster(tmp_path, samples=1000, pause=SLOW) as running:
         running.pserver("--index", "0")

@@ -113,6 +113,8 @@ pub enum Reply {
     Wait {
         for_whom: String,
         since_s: u64,
+        /// False: nobody can train before servers have come back.
+        is_running: bool,
     },
     /// `may_join`: this incarnation is refused (it was declared dead, or is of another life of the coordinator); the process
     /// may drop all that it has and join or register again.

@@ -266,7 +266,12 @@ impl Coordinator {
             Registration::Taken { address } => {
                 let for_whom =
                     format!("waiting for the pserver at {address}, which has this index, to be given up");
-                (Reply::Wait { for_whom, since_s: 0 }, None)
+                let reply = Reply::Wait {
+                    for_whom,
+                    since_s: 0,
+                    is_running: self.is_running(),
+                };
+                (reply, None)
             }
             Registration::Dead => (refused_server(incarnation), None),
         }
@@ -393,6 +398,7 @@ impl Coordinator {
                 reply = Some(Reply::Wait {
                     for_whom: self.waiting_words(),
                     since_s,
+                    is_running: self.is_running(),
                 });
             }
             match reply {

@@ -80,6 +80,8 @@ class Membership:
         self._stop = threading.Event()
         self.end: Message | None = None
         """The summary of the run, when the heart was told that it is over."""
+        self.has_lost_servers = False
+        """Whether the cluster was found to wait for servers; set here, taken back by who has heeded it."""
         self.abandon: Callable[[], None] = lambda: None
         """Called by the heart when the epoch is over: whatever waits for a server waits for nothing."""
         self.statistics: Callable[[], Message] = lambda: {"samples_per_s": 0.0, "shares": {}}
@@ -140,6 +142,8 @@ class Membership:
         if answer["kind"] == "changed":
             self.place = answer["place"]
             raise EpochChanged
+        if answer["kind"] == "wait" and not answer["is_running"]:
+            self.has_lost_servers = True
         return answer
 
     def _ask_plain(self, kind: str, /, **fields: Any) -> Message:

@@ -24,6 +24,7 @@ STAGES: dict[str, str] = {
     "compute": "forward and backward",
     "push": "sending and applying gradients",
     "wait": "waiting for other trainers, fences and work",
+    "reload": "waiting for servers that were lost to come back, or to take buckets",
 }
 """Stages that can bound a run, and what is done in them."""
 

@@ -21,13 +21,16 @@ logger = logging.getLogger("clickmill.train")
 
 OTHER = "other"
 """Time of no stage."""
+LOST = "lost"
+"""Time of steps that came to nothing; what they waited for is known only when the run goes on (`settle`)."""
 
 
 @dataclass
-class _UnderWay:
+class UnderWay:
     """A stage that has begun; None: a wait for others."""
 
     stage: str | None
+    """May be changed by the block, which may find out only then what its time was spent on."""
     started: float
     inner: float = 0.0
     """Seconds of stages inside of it, which are not its own."""
@@ -43,28 +46,31 @@ class Stopwatch:
         self._began = time.perf_counter()
         self._seconds: dict[str, float] = {}
         self._beside: dict[str, float] = {}
-        self._under_way: list[_UnderWay] = []
+        self._under_way: list[UnderWay] = []
         """The innermost last."""
         self._marked: dict[str, float] = {}
         self._lock = threading.Lock()
 
     @contextlib.contextmanager
-    def measure(self, stage: str) -> Iterator[None]:
-        """Count the time of the block, without that of stages inside of it."""
+    def measure(self, stage: str, *, failed: str | None = None) -> Iterator[UnderWay]:
+        """Count the time of the block without that of stages inside of it, as `failed` where it raises."""
         if threading.get_ident() != self._owner:
-            started = time.perf_counter()
+            own = UnderWay(stage, time.perf_counter())
             try:
-                yield
+                yield own
             finally:
-                seconds = time.perf_counter() - started
+                seconds = time.perf_counter() - own.started
                 with self._lock:
                     self._beside[stage] = self._beside.get(stage, 0.0) + seconds
             return
-        self._begin(stage)
+        under_way = self._begin(stage)
         try:
-            yield
+            yield under_way
+        except BaseException:
+            under_way.stage = failed or under_way.stage
+            raise
         finally:
-            self._end({stage: 1.0})
+            self._end({under_way.stage or stage: 1.0})
 
     @contextlib.contextmanager
     def waiting(self) -> Iterator[None]:
@@ -86,9 +92,16 @@ class Stopwatch:
             if self._under_way:
                 self._under_way[-1].inner += sum(seconds.values())
 
-    def _begin(self, stage: str | None) -> None:
+    def settle(self, stage: str) -> None:
+        """What was lost was spent on `stage`."""
         with self._lock:
-            self._under_way.append(_UnderWay(stage, time.perf_counter()))
+            lost = self._seconds.pop(LOST, 0.0)
+            self._seconds[stage] = self._seconds.get(stage, 0.0) + lost
+
+    def _begin(self, stage: str | None) -> UnderWay:
+        with self._lock:
+            self._under_way.append(UnderWay(stage, time.perf_counter()))
+            return self._under_way[-1]
 
     def _end(self, shares: dict[str, float]) -> None:
         with self._lock:

@@ -9,7 +9,7 @@ import pytest
 
 from clickmill.train import stopwatch as module
 from clickmill.train.bound import Bound, Stages, find_bound
-from clickmill.train.stopwatch import Stopwatch
+from clickmill.train.stopwatch import LOST, Stopwatch
 
 
 class Clock:
@@ -103,6 +103,23 @@ def test_who_is_waited_for_is_named_with_what_it_does():
     )
     assert (found.run.bound, found.awaited) == ("wait", "slow")
     assert found.words().endswith("The others wait for slow, whose time goes to read.")
+
+
+def test_a_wait_for_lost_servers_is_no_wait_for_a_trainer(clock):
+    watch = Stopwatch()
+    with pytest.raises(ConnectionError), watch.measure("wait", failed=LOST):
+        clock.now += 3.0
+        raise ConnectionError
+    watch.settle("reload")
+    with watch.measure("wait") as under_way:
+        clock.now += 4.0
+        under_way.stage = "reload"
+    with watch.measure("compute"):
+        clock.now += 2.0
+    found = bound(a=watch.take(), b={"compute": 2.0, "wait": 1.0})
+    assert found.run.seconds == {"compute": 4.0, "reload": 7.0, "other": 0.0, "wait": 1.0}
+    assert (found.run.bound, found.awaited) == ("reload", None)
+    assert "waiting for servers that were lost" in found.words()
 
 
 def test_nothing_is_named_where_nothing_was_measured():

@@ -61,6 +61,8 @@ class Chronicle:
         self._mark = (time.monotonic(), 0)
         self._next_line = 0
         self._first_step = 0
+        self._last_step = 0
+        """That this trainer has heard of."""
         self.samples = 0
 
     def join(self, membership: Membership, coordinator: Coordinator, start: RunStart) -> None:
@@ -74,8 +76,8 @@ class Chronicle:
         for observer in (*self._own, *self._all):
             observer.run_start(start)
 
-    def begin_epoch(self, place: Message) -> None:
-        """The cluster trains from this place on, whatever was told before."""
+    def begin_epoch(self, place: Message) -> bool:
+        """The cluster trains from this place on, whatever was told before; whether it has gone back."""
         assert self._coordinator is not None
         now = self._coordinator.metrics()
         # Others may have made a step or two since; where nothing is trained, that is known exactly.
@@ -85,6 +87,9 @@ class Chronicle:
         self._next_line = 0
         if self._is_chief:
             self._tell_epoch(self._all)
+        has_gone_back = bool(now["step"] < self._last_step)
+        self._last_step = now["step"]
+        return has_gone_back
 
     def _tell_epoch(self, observers: Sequence[Observer]) -> None:
         if not self._is_epoch_told:
@@ -107,6 +112,7 @@ class Chronicle:
     def after_step(self, batch: Batch, loss: float, step: int, bytes_done: int) -> None:
         """A batch has been trained on."""
         self.samples += batch.num_rows
+        self._last_step = step
         for observer in self._own:
             observer.advance(batch.num_rows, bytes_done)
         if self._is_chief and step >= self._next_line:

@@ -90,7 +90,9 @@ class Meter:
             now, totals = time.monotonic(), self.stopwatch.totals()
             then, samples, before = self._mark
             if now - then >= _WINDOW_S or not self._told["shares"]:
-                spent = {stage: seconds - before.get(stage, 0.0) for stage, seconds in totals.items()}
+                spent = {
+                    stage: max(seconds - before.get(stage, 0.0), 0.0) for stage, seconds in totals.items()
+                }
                 self._told = {
                     "samples_per_s": (self.samples - samples) / max(now - then, 1e-9),
                     "shares": shares_of(spent),

@@ -57,7 +57,7 @@ from clickmill.train.settings import (
     is_higher_better,
     make_schedule,
 )
-from clickmill.train.stopwatch import Stopwatch
+from clickmill.train.stopwatch import LOST, Stopwatch
 from clickmill.train.warm_start import open_origin
 
 if TYPE_CHECKING:
@@ -158,6 +158,7 @@ class ClusterTrainer:
                         raise
                 finally:
                     self._set_ready(is_ready=False)
+                    self._stopwatch.settle("wait")
                     self._meter.end()
                     membership.leave()
                     self._drop_streams()
@@ -334,7 +335,10 @@ class ClusterTrainer:
         """Work in epoch after epoch, until the run is over."""
         while True:
             try:
-                self._chronicle.begin_epoch(membership.place)
+                has_gone_back = self._chronicle.begin_epoch(membership.place)
+                # Where only a trainer has died, servers keep what they have.
+                self._stopwatch.settle("reload" if has_gone_back or membership.has_lost_servers else "wait")
+                membership.has_lost_servers = False
                 self._work(crew, membership)
                 return
             except EpochChanged:
@@ -374,8 +378,10 @@ class ClusterTrainer:
         scorer = Scorer(self._tools, worker.session, self._runner.precision)
         while True:
             try:
-                with self._stopwatch.measure("wait"):
+                with self._stopwatch.measure("wait", failed=LOST) as under_way:
                     answer = membership.lease(list(self._held))
+                    if answer["kind"] == "wait" and not answer["is_running"]:
+                        under_way.stage = "reload"
                 match answer["kind"]:
                     case "train":
                         self._take_schedule(answer)
@@ -406,7 +412,7 @@ class ClusterTrainer:
                     return
                 # A server says so; the coordinator says where to go on, or that this trainer is dead.
                 self._drop_streams()
-                with self._stopwatch.measure("wait"):
+                with self._stopwatch.measure(LOST):
                     membership.find_place()
 
     def _session(self, membership: Membership) -> _core.Session:

@@ -20,6 +20,7 @@ from clickmill import _core
 from clickmill.train.compute import Pulled
 from clickmill.train.parameters import Update
 from clickmill.train.step import diverged
+from clickmill.train.stopwatch import LOST
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -274,8 +275,7 @@ class Worker:
         tools = self._tools
         arrays = tools.replicas.arrays if wants_dense else None
         tickets = [ticket for _, ticket in taken]
-        # A step that fails has waited for whoever made it fail.
-        with tools.stopwatch.measure("wait"):
+        with tools.stopwatch.measure("wait", failed=LOST):
             started = time.perf_counter()
             self._step, self._fence, lookups = self.session.step(pushes, tickets, True, arrays, later)
             push, pull, wait = self.session.take_seconds()
@@ -286,7 +286,7 @@ class Worker:
             stream.ticket = ticket
 
     def _park(self, fence: int) -> None:
-        with self._tools.stopwatch.measure("wait"):
+        with self._tools.stopwatch.measure("wait", failed=LOST):
             released = self._membership.park(fence, self._fence_state())
         if released["kind"] != "released":
             raise LeaseLost
