@@ -49,8 +49,8 @@ def damaged(workplace) -> Path:
 @pytest.mark.parametrize(
     ("overrides", "code", "words"),
     [
-        (["dataset.0.data_path=nope.tsv"], 3, ["`nope.tsv`: no such file", "hint: "]),
-        (["dataset.0.validation.data_path=nope.tsv"], 3, ["`nope.tsv`: no such file"]),
+        (["dataset.0.data_path=nope.tsv"], 3, ["nope.tsv`: no such file", "hint: "]),
+        (["dataset.0.validation.data_path=nope.tsv"], 3, ["nope.tsv`: no such file"]),
         (["dataset.0.data_path=empty.tsv"], 3, ["no sample in 1 files, the first is empty.tsv"]),
         (["dataset.0.data_path=bad.tsv"], 3, ["bad.tsv:1:", "expected 40 columns, found 1"]),
         (
