@@ -21,7 +21,8 @@ use crate::units::Units;
 
 /// What travels to the consumer.
 pub(crate) struct Delivery {
-    pub(crate) batch: Batch,
+    /// None behind the last one.
+    pub(crate) batch: Option<Batch>,
     pub(crate) bad: BadLines,
     pub(crate) raw_bytes: u64,
 }
@@ -204,7 +205,7 @@ fn assemble_blocks(
             let seen = &tracker.here.seen;
             let mut sink = |batch| {
                 let delivery = Delivery {
-                    batch,
+                    batch: Some(batch),
                     bad: bad.clone(),
                     raw_bytes,
                 };
@@ -228,7 +229,7 @@ fn assemble_blocks(
         return Ok(());
     }
     let (bad, raw_bytes) = (&tracker.here.bad, tracker.raw_bytes);
-    let mut sink = |batch| {
+    let deliver = |batch| {
         let delivery = Delivery {
             batch,
             bad: bad.clone(),
@@ -236,10 +237,11 @@ fn assemble_blocks(
         };
         deliveries.send(Ok(delivery)).is_ok()
     };
-    if assembler
-        .finish(&tracker.here, config.keep_last, &mut sink)
-        .is_err()
-    {
+    let is_taken = assembler
+        .finish(&tracker.here, config.keep_last, &mut |batch| deliver(Some(batch)))
+        .is_ok();
+    // Bad lines may stand behind the last batch.
+    if !is_taken || !deliver(None) {
         return Ok(());
     }
     if tracker.here.rows == 0 {

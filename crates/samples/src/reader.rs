@@ -131,10 +131,15 @@ impl Reader {
         };
         match deliveries.recv() {
             Ok(Ok(delivery)) => {
-                self.seen.clone_from(&delivery.batch.position.seen);
                 self.bad = delivery.bad;
                 self.raw_bytes = delivery.raw_bytes;
-                Ok(Some(delivery.batch))
+                match delivery.batch {
+                    Some(batch) => {
+                        self.seen.clone_from(&batch.position.seen);
+                        Ok(Some(batch))
+                    }
+                    None => self.next(),
+                }
             }
             Ok(Err(error)) => {
                 if let Error::BadLines { count, first, .. } = &error {
@@ -154,7 +159,7 @@ impl Reader {
         }
     }
 
-    /// Bad lines up to the last batch that was given out; with a shuffle, up to the end of its window.
+    /// Bad lines up to the last batch that was given out, with a shuffle up to the end of its window; at the end all.
     pub fn bad_lines(&self) -> &BadLines {
         &self.bad
     }

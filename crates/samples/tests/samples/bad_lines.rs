@@ -195,3 +195,21 @@ fn a_line_that_is_too_long_is_skipped_and_counted() {
         );
     }
 }
+
+#[test]
+fn bad_lines_behind_the_last_sample_are_counted_and_those_without_any() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let settings = json!({"batch_size": 2, "max_bad_lines": null});
+    let mut text = lines(2);
+    text.extend(b"bad\nbad\n");
+    let path = write(folder.path(), "behind", &text);
+    let mut reader =
+        Reader::open(&schema(&slots()), &config(&[path], &format(), &settings), None).expect("opens");
+    while reader.next().expect("no limit").is_some() {}
+    assert_eq!(reader.bad_lines().count, 2);
+    let path = write(folder.path(), "alone", b"bad\nbad\nbad\n");
+    let mut reader =
+        Reader::open(&schema(&slots()), &config(&[path], &format(), &settings), None).expect("opens");
+    assert!(reader.next().is_err(), "there is no sample");
+    assert_eq!(reader.bad_lines().count, 3);
+}
