@@ -5,6 +5,7 @@ use std::sync::Arc;
 use clickmill_samples::ReaderConfig;
 use pyo3::prelude::*;
 
+use crate::arrivals::Arrivals;
 use crate::errors;
 use crate::schema::Schema;
 
@@ -22,10 +23,17 @@ pub(crate) fn describe(py: Python<'_>, config_json: &str, limit_rows: Option<u64
 
 /// The schema with mean and std of every slot that standardises without them, from one pass over the data.
 #[pyfunction]
-pub(crate) fn fit_schema(py: Python<'_>, schema: &Schema, config_json: &str) -> PyResult<Schema> {
+#[pyo3(signature = (schema, config_json, arrivals=None))]
+pub(crate) fn fit_schema(
+    py: Python<'_>,
+    schema: &Schema,
+    config_json: &str,
+    arrivals: Option<&Arrivals>,
+) -> PyResult<Schema> {
+    let arrivals = arrivals.map(|arrivals| &arrivals.inner);
     let made = py.detach(|| {
         let config = ReaderConfig::from_json(config_json)?;
-        clickmill_samples::fit_standardise(&schema.inner, &config)
+        clickmill_samples::fit_standardise(&schema.inner, &config, arrivals)
     });
     Ok(Schema {
         inner: Arc::new(made.map_err(|error| errors::samples(py, &error))?),

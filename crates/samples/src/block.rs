@@ -38,6 +38,13 @@ pub(crate) struct Block {
     pub(crate) others: Vec<Vec<u8>>,
 }
 
+impl Block {
+    /// Whether it tells the end of its unit, and holds nothing.
+    pub(crate) fn is_end(&self) -> bool {
+        self.data.is_empty() && self.faults.is_empty()
+    }
+}
+
 /// Cuts one unit into blocks.
 pub(crate) struct Cutter<'a> {
     path: &'a Path,

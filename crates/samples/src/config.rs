@@ -46,6 +46,19 @@ pub struct FileRange {
     pub start: u64,
     /// None: the end of the file.
     pub end: Option<u64>,
+    /// Known where the file is not here yet when the reader is opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub facts: Option<FileFacts>,
+}
+
+/// What a reader has to know of a file before it opens it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileFacts {
+    /// Length of the file.
+    pub bytes: u64,
+    /// Its first bytes, four of them or all that there are: they tell the compression.
+    pub head: Vec<u8>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,6 +92,13 @@ pub enum FormatConfig {
     },
     /// Any delimiter, no header.
     Delimited { delimiter: String, columns: Vec<String> },
+}
+
+impl FormatConfig {
+    /// Whether the first file, or its folder, says something about all of them.
+    pub(crate) fn looks_at_first_file(&self) -> bool {
+        matches!(self, Self::Csv { .. } | Self::Movielens { folder: None })
+    }
 }
 
 /// What a value other than 1 means for the column `features`.
@@ -157,9 +177,14 @@ impl<'de> Deserialize<'de> for FileRange {
             start: u64,
             #[serde(default)]
             end: Option<u64>,
+            #[serde(default)]
+            facts: Option<FileFacts>,
         }
         #[derive(Deserialize)]
-        #[serde(untagged, expecting = "a path, or an object with `path`, `start` and `end`")]
+        #[serde(
+            untagged,
+            expecting = "a path, or an object with `path`, `start`, `end` and `facts`"
+        )]
         enum Either {
             Path(String),
             Range(Range),
@@ -169,8 +194,19 @@ impl<'de> Deserialize<'de> for FileRange {
                 path,
                 start: 0,
                 end: None,
+                facts: None,
             },
-            Either::Range(Range { path, start, end }) => Self { path, start, end },
+            Either::Range(Range {
+                path,
+                start,
+                end,
+                facts,
+            }) => Self {
+                path,
+                start,
+                end,
+                facts,
+            },
         })
     }
 }

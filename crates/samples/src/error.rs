@@ -19,6 +19,9 @@ pub enum Error {
     AbsentSlot { slot: String, reason: String },
     #[error("{path}: {reason}")]
     Io { path: String, reason: String },
+    /// A file that should have come while others were read.
+    #[error("{path}: {reason}")]
+    Arrival { path: String, reason: String },
     #[error("{path}: damaged at byte {offset} of its decompressed text: {reason}")]
     Compressed {
         path: String,

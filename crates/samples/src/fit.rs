@@ -6,6 +6,7 @@ use clickmill_types::Schema;
 use clickmill_types::schema::{DenseTransform, Slot};
 
 use crate::Error;
+use crate::arrivals::Arrivals;
 use crate::config::{ReaderConfig, Shuffle};
 use crate::plan::is_unfitted;
 use crate::reader::Reader;
@@ -39,7 +40,11 @@ impl Moments {
 /// The schema with mean and std of every unfitted slot, from one pass over the files.
 ///
 /// Missing values do not count. A constant slot gets std 1, so that it becomes 0 and not an error.
-pub fn fit_standardise(schema: &Schema, config: &ReaderConfig) -> Result<Schema, Error> {
+pub fn fit_standardise(
+    schema: &Schema,
+    config: &ReaderConfig,
+    arrivals: Option<&Arc<Arrivals>>,
+) -> Result<Schema, Error> {
     let mut fitted = schema.clone();
     if !fitted
         .slots
@@ -48,7 +53,7 @@ pub fn fit_standardise(schema: &Schema, config: &ReaderConfig) -> Result<Schema,
     {
         return Ok(fitted);
     }
-    let moments = measure(schema, config)?;
+    let moments = measure(schema, config, arrivals)?;
     let mut measured = moments.into_iter();
     for slot in &mut fitted.slots {
         let Slot::Dense(dense) = slot else { continue };
@@ -78,7 +83,11 @@ pub fn fit_standardise(schema: &Schema, config: &ReaderConfig) -> Result<Schema,
 }
 
 /// Moments of every element of the unfitted slots, in slot order.
-fn measure(schema: &Schema, config: &ReaderConfig) -> Result<Vec<Moments>, Error> {
+fn measure(
+    schema: &Schema,
+    config: &ReaderConfig,
+    arrivals: Option<&Arc<Arrivals>>,
+) -> Result<Vec<Moments>, Error> {
     // Only the slots in question are read, as they stand; a value that no data has marks the missing ones.
     const MISSING: f32 = f32::MIN;
     let mut raw = schema.clone();
@@ -94,7 +103,7 @@ fn measure(schema: &Schema, config: &ReaderConfig) -> Result<Vec<Moments>, Error
     let mut config = config.clone();
     config.shuffle = Shuffle::None;
     config.keep_last = true;
-    let mut reader = Reader::open(&Arc::new(raw), &config, None)?;
+    let mut reader = Reader::open_arriving(&Arc::new(raw), &config, None, arrivals)?;
     let mut moments = vec![Moments::default(); width];
     while let Some(batch) = reader.next()? {
         for row in batch.dense.chunks_exact(width) {

@@ -4,6 +4,7 @@
 //! turns fields into signs and floats, a [`Reader`] does both in parallel over files and hands out
 //! [`Batch`]es in a fixed order. A [`Parser`] does the same for single lines, without files.
 
+mod arrivals;
 mod assemble;
 mod bad;
 mod batch;
@@ -38,10 +39,11 @@ pub mod synth;
 mod track;
 mod units;
 
+pub use arrivals::Arrivals;
 pub use bad::{BadLine, BadLines, Fault};
 pub use batch::{Batch, SignGroup};
 pub use column_statistics::{ColumnReport, NumberReport};
-pub use config::{FileRange, FormatConfig, LibsvmValues, ReaderConfig, Shard, ShardBy, Shuffle};
+pub use config::{FileFacts, FileRange, FormatConfig, LibsvmValues, ReaderConfig, Shard, ShardBy, Shuffle};
 pub use dedup::Dedup;
 pub use describe::{Description, LabelReport, describe};
 pub use error::Error;

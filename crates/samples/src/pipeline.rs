@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::Error;
+use crate::arrivals::Arrivals;
 use crate::assemble::Assembler;
 use crate::bad::BadLines;
 use crate::batch::Batch;
@@ -37,6 +38,52 @@ pub(crate) struct Job {
     pub(crate) parser: Arc<Parser>,
     pub(crate) start: Position,
     pub(crate) stop: Arc<AtomicBool>,
+    /// None: all files are here.
+    pub(crate) arrivals: Option<Arc<Arrivals>>,
+}
+
+impl Job {
+    /// Waits until a file is here.
+    pub(crate) fn wait_for(&self, file: usize) -> Result<(), Error> {
+        wait_for(self.arrivals.as_deref(), &self.units, file)
+    }
+}
+
+pub(crate) fn wait_for(arrivals: Option<&Arrivals>, units: &Units, file: usize) -> Result<(), Error> {
+    let Some(arrivals) = arrivals else {
+        return Ok(());
+    };
+    arrivals.wait_for(file).map_err(|reason| Error::Arrival {
+        path: units.files[file].path.display().to_string(),
+        reason,
+    })
+}
+
+/// Tells of the files that nobody reads any more: units of each that are left.
+struct Remainder<'a> {
+    job: &'a Job,
+    units: Vec<usize>,
+}
+
+impl<'a> Remainder<'a> {
+    fn new(job: &'a Job) -> Self {
+        let mut units = vec![0; job.units.files.len()];
+        for unit in job.units.order.iter().skip(job.start.unit as usize) {
+            units[unit.file] += 1;
+        }
+        Self { job, units }
+    }
+
+    fn pass(&mut self, block: &Block) {
+        let Some(arrivals) = self.job.arrivals.as_ref().filter(|_| block.is_end()) else {
+            return;
+        };
+        let file = self.job.units.order[block.unit as usize].file;
+        self.units[file] -= 1;
+        if self.units[file] == 0 {
+            arrivals.finish(file);
+        }
+    }
 }
 
 /// Files to blocks.
@@ -58,6 +105,7 @@ fn cut_units(
         let is_resumed = index as u64 == job.start.unit && (job.start.offset > 0 || job.start.line > 0);
         let resume = is_resumed.then_some(job.start.offset);
         let file = &job.units.files[unit.file];
+        job.wait_for(unit.file)?;
         let mut cutter = Cutter::open(file, *unit, resume, job.config.max_line_bytes)?;
         let mut has_header = resume.is_none() && unit.start == 0 && job.parser.format.header().is_some();
         loop {
@@ -86,7 +134,7 @@ fn cut_units(
                 Cut::TooLong(fault) => block.faults.push(LineFault { line: 0, fault }),
             }
             block.end = cutter.offset();
-            let is_end = block.data.is_empty() && block.faults.is_empty();
+            let is_end = block.is_end();
             block.raw_bytes = cutter.raw_bytes();
             if raw.send(block).is_err() {
                 return Ok(());
@@ -195,6 +243,7 @@ fn assemble_blocks(
     );
     let mut waiting: BTreeMap<u64, Result<Block, Error>> = BTreeMap::new();
     let mut next = 0;
+    let mut remainder = Remainder::new(job);
     for (sequence, piece) in parsed {
         waiting.insert(sequence, piece);
         while let Some(piece) = waiting.remove(&next) {
@@ -221,6 +270,7 @@ fn assemble_blocks(
             if let Some(error) = tracked.error {
                 return Err(error);
             }
+            remainder.pass(&block);
             // The cutter may have finished; then the block is not needed any more.
             let _ = free.send(block);
         }

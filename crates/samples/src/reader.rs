@@ -7,18 +7,21 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use clickmill_types::Schema;
-use crossbeam_channel::{Receiver, bounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 
 use crate::Error;
+use crate::arrivals::Arrivals;
 use crate::bad::BadLines;
 use crate::batch::Batch;
 use crate::block::Block;
 use crate::config::ReaderConfig;
 use crate::parser::Parser;
-use crate::pipeline::{Delivery, Job, Piece, assemble, cut, parse};
+use crate::pipeline::{Delivery, Job, Piece, assemble, cut, parse, wait_for};
 use crate::position::Position;
 use crate::rows::Rows;
 use crate::track::Tracker;
@@ -28,6 +31,7 @@ pub struct Reader {
     deliveries: Option<Receiver<Result<Delivery, Error>>>,
     threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
+    arrivals: Option<Arc<Arrivals>>,
     parser: Arc<Parser>,
     /// Columns that have occurred up to the last batch that was given out.
     seen: Vec<bool>,
@@ -43,8 +47,21 @@ impl Reader {
         config: &ReaderConfig,
         position: Option<&Position>,
     ) -> Result<Self, Error> {
+        Self::open_arriving(schema, config, position, None)
+    }
+
+    /// Files with `facts` may come later; each is waited for before it is opened.
+    pub fn open_arriving(
+        schema: &Arc<Schema>,
+        config: &ReaderConfig,
+        position: Option<&Position>,
+        arrivals: Option<&Arc<Arrivals>>,
+    ) -> Result<Self, Error> {
         config.check()?;
         let units = Arc::new(Units::new(config)?);
+        if config.format.looks_at_first_file() {
+            wait_for(arrivals.map(Arc::as_ref), &units, 0)?;
+        }
         let first_file = units.files.first().map(|file| file.path.as_path());
         let parser = Parser::new(schema, &config.format, first_file)?;
         let parser = Arc::new(parser.with_binary_label(config.binary_label));
@@ -55,6 +72,7 @@ impl Reader {
             parser,
             start,
             stop: Arc::new(AtomicBool::new(false)),
+            arrivals: arrivals.cloned(),
         };
         Ok(Self::spawn(job))
     }
@@ -81,7 +99,7 @@ impl Reader {
             job.config.max_bad_lines,
         );
         let (raw_bytes, raw_total) = (tracker.raw_bytes, job.units.raw_bytes());
-        let stop = Arc::clone(&job.stop);
+        let (stop, arrivals) = (Arc::clone(&job.stop), job.arrivals.clone());
         let (parser, seen) = (Arc::clone(&job.parser), job.start.seen.clone());
         let job = Arc::new(job);
         let mut threads = Vec::new();
@@ -108,6 +126,7 @@ impl Reader {
             deliveries: Some(deliveries),
             threads,
             stop,
+            arrivals,
             parser,
             seen,
             bad,
@@ -123,22 +142,31 @@ impl Reader {
         reason = "an iterator could not report a failure and end"
     )]
     pub fn next(&mut self) -> Result<Option<Batch>, Error> {
+        loop {
+            if let Poll::Ready(batch) = self.next_within(Duration::MAX)? {
+                return Ok(batch);
+            }
+        }
+    }
+
+    /// As `next`, but pending where there is nothing within `wait`.
+    pub fn next_within(&mut self, wait: Duration) -> Result<Poll<Option<Batch>>, Error> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
         let Some(deliveries) = &self.deliveries else {
-            return Ok(None);
+            return Ok(Poll::Ready(None));
         };
-        match deliveries.recv() {
+        match deliveries.recv_timeout(wait) {
             Ok(Ok(delivery)) => {
                 self.bad = delivery.bad;
                 self.raw_bytes = delivery.raw_bytes;
                 match delivery.batch {
                     Some(batch) => {
                         self.seen.clone_from(&batch.position.seen);
-                        Ok(Some(batch))
+                        Ok(Poll::Ready(Some(batch)))
                     }
-                    None => self.next(),
+                    None => self.next_within(wait),
                 }
             }
             Ok(Err(error)) => {
@@ -151,10 +179,11 @@ impl Reader {
                 self.close();
                 Err(error)
             }
-            Err(_) => {
+            Err(RecvTimeoutError::Timeout) => Ok(Poll::Pending),
+            Err(RecvTimeoutError::Disconnected) => {
                 self.raw_bytes = self.raw_total;
                 self.close();
-                Ok(None)
+                Ok(Poll::Ready(None))
             }
         }
     }
@@ -180,6 +209,9 @@ impl Reader {
     pub fn close(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         self.deliveries = None;
+        if let Some(arrivals) = &self.arrivals {
+            arrivals.close();
+        }
         for thread in self.threads.drain(..) {
             // A thread that panicked has nothing left to say here.
             let _ = thread.join();

@@ -30,20 +30,25 @@ pub(crate) fn detect(path: &Path) -> Result<(Compression, u64), Error> {
             count => filled += count,
         }
     }
-    let compression = match &magic[..filled] {
+    Ok((compression_of(path, &magic[..filled])?, size))
+}
+
+/// As the first four bytes of a file say it, or all that it has.
+pub(crate) fn compression_of(path: &Path, head: &[u8]) -> Result<Compression, Error> {
+    let compression = match head {
         [0x1f, 0x8b, ..] => Compression::Gzip,
         // A frame, or one of the frames that decoders skip.
-        [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => Compression::Zstd,
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
         _ => Compression::Plain,
     };
     let extension = path.extension().and_then(|extension| extension.to_str());
-    if compression == Compression::Plain && filled > 0 && matches!(extension, Some("gz" | "zst")) {
+    if compression == Compression::Plain && !head.is_empty() && matches!(extension, Some("gz" | "zst")) {
         return Err(Error::Io {
             path: path.display().to_string(),
             reason: "its name says compressed, its first bytes do not".to_owned(),
         });
     }
-    Ok((compression, size))
+    Ok(compression)
 }
 
 /// Counts the bytes that leave the file, before decompression.

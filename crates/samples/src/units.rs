@@ -7,7 +7,7 @@ use clickmill_types::sign;
 use crate::Error;
 use crate::config::{ReaderConfig, ShardBy, Shuffle};
 use crate::shuffle::permutation;
-use crate::source::{Compression, detect};
+use crate::source::{Compression, compression_of, detect};
 
 #[derive(Clone, Debug)]
 pub(crate) struct InputFile {
@@ -67,7 +67,10 @@ fn inspect(config: &ReaderConfig) -> Result<Vec<InputFile>, Error> {
     let mut files = Vec::with_capacity(config.files.len());
     for range in &config.files {
         let path = PathBuf::from(&range.path);
-        let (compression, size) = detect(&path)?;
+        let (compression, size) = match &range.facts {
+            Some(facts) => (compression_of(&path, &facts.head)?, facts.bytes),
+            None => detect(&path)?,
+        };
         let end = range.end.unwrap_or(size).min(size);
         if compression != Compression::Plain && (range.start > 0 || range.end.is_some()) {
             return Err(Error::config(

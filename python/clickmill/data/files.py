@@ -8,9 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import DataError
+from clickmill.store.remote.finding import find_remote
+from clickmill.store.remote.reading import head_of
+from clickmill.store.remote.store import RemoteFile
+from clickmill.store.remote.url import is_url
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+FilePath = Path | RemoteFile
+"""A file of this host, or one elsewhere."""
 
 FileSize = tuple[str, int]
 """Name of a file, without its folder, and its bytes."""
@@ -22,23 +29,38 @@ _COMPRESSED = {b"\x1f\x8b": "gzip", b"\x28\xb5": "zstd"}
 class FileRange:
     """The lines of a file that start at `start` or later and before `end`; a whole file by default."""
 
-    path: Path
+    path: FilePath
     start: int = 0
     end: int | None = None
 
+    @property
+    def identity(self) -> str:
+        """Path or URL: what others know the file by."""
+        return self.path.url if isinstance(self.path, RemoteFile) else str(self.path)
+
     def to_json(self) -> dict[str, Any]:
         """As the native reader takes it."""
-        return {"path": str(self.path), "start": self.start, "end": self.end}
+        return {"path": self.identity, "start": self.start, "end": self.end}
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], known: Mapping[str, FilePath]) -> FileRange:
+        """Back from JSON; files elsewhere as they are `known` here."""
+        text = content["path"]
+        path = known.get(text) or (find_remote(text)[0] if is_url(text) else Path(text))
+        return cls(path, content["start"], content["end"])
 
 
-def find_files(patterns: Sequence[str], base: Path) -> list[Path]:
-    """Files of paths, folders and patterns, relative to `base`: patterns in their order, names sorted.
+def find_files(patterns: Sequence[str], base: Path) -> list[FilePath]:
+    """Files of paths, folders, patterns and URLs: patterns in their order, names sorted.
 
-    Hidden files and files of side systems (`_SUCCESS`) are passed over in folders and patterns, never
-    when they are named.
+    Paths are relative to `base`. Hidden files and files of side systems (`_SUCCESS`) are passed over in
+    folders and patterns, never when they are named.
     """
-    files: list[Path] = []
+    files: list[FilePath] = []
     for pattern in patterns:
+        if is_url(pattern):
+            files.extend(find_remote(pattern))
+            continue
         path = base / pattern
         if path.is_file():
             files.append(path)
@@ -63,16 +85,21 @@ def find_files(patterns: Sequence[str], base: Path) -> list[Path]:
 
 def sizes_of(files: Sequence[FileRange]) -> list[FileSize]:
     """What a later look at the files can be compared with; a data set may move to another folder."""
-    return [(file.path.name, file.path.stat().st_size) for file in files]
+    return [(file.path.name, bytes_of(file.path)) for file in files]
 
 
-def hold_out(files: Sequence[Path], fraction: float) -> tuple[list[FileRange], list[FileRange]]:
+def bytes_of(path: FilePath) -> int:
+    """Length of a file: as it is now, of one elsewhere as it was found."""
+    return path.num_bytes if isinstance(path, RemoteFile) else path.stat().st_size
+
+
+def hold_out(files: Sequence[FilePath], fraction: float) -> tuple[list[FileRange], list[FileRange]]:
     """Cut a data set into what is trained on and its last `fraction`, by bytes, at line ends.
 
     A compressed file cannot be cut, so it goes to the side on which more of it lies; a single one is an
     error.
     """
-    sizes = [path.stat().st_size for path in files]
+    sizes = [bytes_of(path) for path in files]
     cut = round(sum(sizes) * (1.0 - fraction))
     train: list[FileRange] = []
     held: list[FileRange] = []
@@ -97,8 +124,10 @@ def hold_out(files: Sequence[Path], fraction: float) -> tuple[list[FileRange], l
     return train, held
 
 
-def compression(path: Path) -> str | None:
+def compression(path: FilePath) -> str | None:
     """`gzip` or `zstd` by the first bytes, None for a plain file. Raises DataError for an unreadable one."""
+    if isinstance(path, RemoteFile):
+        return _COMPRESSED.get(head_of(path)[:2])
     try:
         with path.open("rb") as file:
             return _COMPRESSED.get(file.read(2))

@@ -6,14 +6,19 @@ whatever the file that it is in. Lists are multi-valued slots; null is an absent
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from clickmill._core import ColumnBatcher
+from clickmill.data.arriving import bring_in_turn
 from clickmill.data.records import num_read
 from clickmill.errors import DataError, MissingExtra
+from clickmill.store.remote.reading import RangeReader
+from clickmill.store.remote.store import RemoteFile
 
 try:
     import pyarrow as pa
@@ -31,10 +36,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from clickmill._core import Batch, Schema
+    from clickmill.data.files import FilePath
 
     Column = tuple[str, NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64] | None]
 
 _ROWS_PER_CHUNK = 8192
+_FOOTER_BYTES = 64 << 10
+"""Read at once of a file elsewhere, whose metadata stands at its end."""
 
 
 class ParquetSource:
@@ -42,7 +50,7 @@ class ParquetSource:
 
     def __init__(
         self,
-        files: Sequence[Path],
+        files: Sequence[FilePath],
         schema: Schema,
         *,
         batch_size: int,
@@ -110,22 +118,33 @@ class ParquetSource:
         self._chunks.close()
 
     def _read(self, wanted: list[str], skip: int) -> Generator[pa.RecordBatch]:
-        for path, rows in zip(self._files, self._rows, strict=True):
-            if skip >= rows:
-                skip -= rows
+        first = 0
+        while first < len(self._rows) and skip >= self._rows[first]:
+            skip -= self._rows[first]
+            first += 1
+        with contextlib.closing(bring_in_turn(self._files[first:])) as paths:
+            for path in paths:
+                yield from _chunks(path, wanted, skip)
+                skip = 0
+
+
+def _chunks(path: Path, wanted: list[str], skip: int) -> Generator[pa.RecordBatch]:
+    """Rows of one file after the first `skip`."""
+    with pq.ParquetFile(path) as file:
+        names = [name for name in wanted if name in file.schema_arrow.names]
+        for chunk in file.iter_batches(batch_size=_ROWS_PER_CHUNK, columns=names):
+            if skip >= chunk.num_rows:
+                skip -= chunk.num_rows
                 continue
-            with pq.ParquetFile(path) as file:
-                names = [name for name in wanted if name in file.schema_arrow.names]
-                for chunk in file.iter_batches(batch_size=_ROWS_PER_CHUNK, columns=names):
-                    if skip >= chunk.num_rows:
-                        skip -= chunk.num_rows
-                        continue
-                    yield chunk.slice(skip)
-                    skip = 0
+            yield chunk.slice(skip)
+            skip = 0
 
 
-def _metadata(path: Path) -> Any:
+def _metadata(path: FilePath) -> Any:
     try:
+        if isinstance(path, RemoteFile):
+            with io.BufferedReader(RangeReader(path), _FOOTER_BYTES) as file:
+                return pq.read_metadata(file)
         return pq.read_metadata(path)
     except pa.ArrowInvalid as error:
         raise DataError(f"{path} is not a Parquet file: {error}") from error

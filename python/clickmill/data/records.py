@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from clickmill._core import Batch, Schema
+    from clickmill.store.remote.cache import Held
 
 _RECORDS_PER_CALL = 1024
 _MAX_NAMED = 3
@@ -64,6 +65,7 @@ class RecordSource:
         files: Sequence[Path],
         schema: Schema,
         *,
+        held: Sequence[Held] = (),
         options: Mapping[str, Any],
         batch_size: int,
         keep_last: bool,
@@ -75,6 +77,8 @@ class RecordSource:
         position: str | None,
     ) -> None:
         self._name = reader_class.__name__
+        self._held = held
+        """Copies of files elsewhere, which stay as long as this is open."""
         self._class = reader_class
         self._of_files = _of_files(files)
         with reading(reader_class, lambda: f"before its first sample{self._of_files}"):
@@ -128,6 +132,8 @@ class RecordSource:
         close = getattr(self._records, "close", None)
         if close is not None:
             close()
+        for copy in self._held:
+            copy.release()
 
     def _count(self, num_records: int) -> None:
         """Tell, once, of slots that the first samples lack; an error comes only when all have been read."""

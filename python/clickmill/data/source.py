@@ -7,16 +7,21 @@ import random
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clickmill._core import Reader, fit_schema
+from clickmill.config.formats import MovielensFormat
 from clickmill.config.native import reader_config, shuffle_config
+from clickmill.data.arriving import Arriving, ArrivingReader, beside, bring_all
 from clickmill.data.files import FileRange, find_files, hold_out, sizes_of
 from clickmill.data.presence import look_for_slots
 from clickmill.data.records import RecordSource, load_reader_class
 from clickmill.errors import ConfigError, NoSamplesError
+from clickmill.store.remote.fetching import Fetcher
+from clickmill.store.remote.opening import open_store
+from clickmill.store.remote.store import RemoteFile
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from clickmill._core import Batch, Schema
+    from clickmill._core import Arrivals, Batch, Schema
     from clickmill.config.dataset import DatasetConfig
     from clickmill.data.files import FileSize
     from clickmill.data.parquet import ParquetSource
@@ -24,6 +29,9 @@ if TYPE_CHECKING:
 
 _NAMING_FORMATS = frozenset({"slots", "show_click", "libsvm", "parquet"})
 """Formats whose samples name their columns, so that one may never occur."""
+
+
+_MOVIELENS_SIDES = ("users.dat", "movies.dat")
 
 
 class BatchSource(Protocol):
@@ -96,7 +104,15 @@ class DataSet:
                 f"dataset `{self.config.name}`: `standardise` without mean and std needs text files",
                 hint="give `mean` and `std` in the schema",
             )
-        return fit_schema(schema, self._reader_json(self.files, 0, is_training=False))
+        if not any(isinstance(file.path, RemoteFile) for file in self.files):
+            return fit_schema(schema, self._reader_json(self.files, 0, is_training=False))
+        arriving = Arriving(self.files, self.fetcher(self.files[0]))
+        try:
+            text = self._reader_json(self.files, 0, is_training=False, arriving=arriving)
+            with arriving.told():
+                return beside(lambda: fit_schema(schema, text, arriving.arrivals))
+        finally:
+            arriving.close()
 
     def open(self, schema: Schema, pass_number: int, position: str | None = None) -> BatchSource:
         """Training samples of a pass, from `position` on."""
@@ -112,8 +128,8 @@ class DataSet:
         *,
         is_training: bool,
     ) -> BatchSource:
-        """Samples of one file, or of a range of one, from `position` on."""
-        return self._open(schema, [file], pass_number, position, is_training=is_training)
+        """Samples of one file, or of a range of one, from `position` on; it is here when this returns."""
+        return self._open(schema, [file], pass_number, position, is_training=is_training, is_here=True)
 
     @property
     def has_lines(self) -> bool:
@@ -171,23 +187,38 @@ class DataSet:
         position: str | None,
         *,
         is_training: bool,
+        is_here: bool = False,
     ) -> BatchSource:
         files = self._dealt(files)
         if not files:
             raise NoSamplesError(f"dataset `{self.config.name}` has fewer files than readers to share them")
         if self._reader_class is None:
             return self._open_native(
-                schema, files, pass_number, position, is_training=is_training, share=self._share
+                schema,
+                files,
+                pass_number,
+                position,
+                is_training=is_training,
+                share=self._share,
+                is_here=is_here,
             )
-        return RecordSource(
-            self._reader_class,
-            [file.path for file in files],
-            schema,
-            options=self.config.reader_options,
-            pass_number=pass_number,
-            position=position,
-            **self._record_settings(is_training=is_training),
-        )
+        # Code of the user opens files as it likes: all of them must be here.
+        paths, held = bring_all([file.path for file in files])
+        try:
+            return RecordSource(
+                self._reader_class,
+                paths,
+                schema,
+                held=held,
+                options=self.config.reader_options,
+                pass_number=pass_number,
+                position=position,
+                **self._record_settings(is_training=is_training),
+            )
+        except BaseException:
+            for copy in held:
+                copy.release()
+            raise
 
     def _open_native(
         self,
@@ -198,7 +229,8 @@ class DataSet:
         *,
         is_training: bool,
         share: tuple[int, int] | None,
-    ) -> Reader | ParquetSource:
+        is_here: bool = False,
+    ) -> Reader | ArrivingReader | ParquetSource:
         if self.config.sample_format == "parquet":
             from clickmill.data.parquet import ParquetSource  # noqa: PLC0415 - needs the extra `parquet`
 
@@ -209,8 +241,28 @@ class DataSet:
                 position=position,
                 **self._record_settings(is_training=is_training),
             )
-        text = self._reader_json(files, pass_number, is_training=is_training, share=share)
-        return Reader(schema, text, position)
+        if not any(isinstance(file.path, RemoteFile) for file in files):
+            text = self._reader_json(files, pass_number, is_training=is_training, share=share)
+            return Reader(schema, text, position)
+        arriving = Arriving(files, self.fetcher(files[0]))
+
+        def open_reader(arrivals: Arrivals) -> Reader:
+            text = self._reader_json(
+                files, pass_number, is_training=is_training, share=share, arriving=arriving
+            )
+            return Reader(schema, text, position, arrivals)
+
+        return ArrivingReader(arriving, open_reader, is_here=is_here)
+
+    def fetcher(self, first: FileRange) -> Fetcher:
+        """Brings files that are elsewhere; with the `first` one what the format reads beside it."""
+        config = self.config.format
+        if not isinstance(first.path, RemoteFile) or not isinstance(config, MovielensFormat) or config.folder:
+            return Fetcher()
+        place = first.path.place
+        folder = place.at(place.path.rpartition("/")[0])
+        found = [open_store(folder).find(folder.child(name)) for name in _MOVIELENS_SIDES]
+        return Fetcher(companions={first.path: [file for file in found if file is not None]})
 
     def _record_settings(self, *, is_training: bool) -> dict[str, Any]:
         """What a source of records is told, be they a user's or those of Parquet files."""
@@ -231,8 +283,11 @@ class DataSet:
         *,
         is_training: bool,
         share: tuple[int, int] | None = None,
+        arriving: Arriving | None = None,
     ) -> str:
-        paths: list[str | dict[str, Any]] = [file.to_json() for file in files]
+        paths: list[str | dict[str, Any]] = (
+            [file.to_json() for file in files] if arriving is None else [*arriving.to_json()]
+        )
         config = reader_config(
             self.config,
             paths,

@@ -104,21 +104,38 @@ def new_folder(path: Path) -> Iterator[Path]:
     partial.mkdir()
     try:
         yield partial
-        for folder, _, names in os.walk(partial):
-            for name in names:
-                descriptor = os.open(Path(folder) / name, os.O_RDONLY)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
-            sync_folder(Path(folder))
-        if path.exists():
-            _exchange(partial, path)
-        else:
-            partial.rename(path)
-        sync_folder(path.parent)
+        publish(partial, path)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def publish(partial: Path, path: Path) -> None:
+    """Let a file or folder that is whole take its name in one step, when it is durable.
+
+    What has that name already is replaced: of a folder, the old one is at `partial` then, for the caller to
+    remove.
+    """
+    if partial.is_dir():
+        for folder, _, names in os.walk(partial):
+            for name in names:
+                _sync_file(Path(folder) / name)
+            sync_folder(Path(folder))
+    else:
+        _sync_file(partial)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir() or (partial.is_dir() and path.exists()):
+        _exchange(partial, path)
+    else:
+        partial.replace(path)
+    sync_folder(path.parent)
+
+
+def _sync_file(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def clear_partial(parent: Path) -> None:

@@ -75,7 +75,7 @@ def train_rank(
 
 
 def evaluate(
-    config: Config, *, checkpoints: Sequence[Path] = (), dataset: str | None = None
+    config: Config, *, checkpoints: Sequence[Path | str] = (), dataset: str | None = None
 ) -> dict[str, Any]:
     """Metrics on a data set, by default what the run validates with, of the newest checkpoint or those named.
 
@@ -97,7 +97,7 @@ def evaluate(
 
 
 def infer(
-    config: Config, out: Path, *, checkpoints: Sequence[Path] = (), dataset: str | None = None
+    config: Config, out: Path, *, checkpoints: Sequence[Path | str] = (), dataset: str | None = None
 ) -> dict[str, Any]:
     """Write one score a line to `out`, in the order of the samples; the file appears when it is whole.
 
@@ -116,7 +116,7 @@ def _infer_phase(config: Config, runner: RunnerConfig, phase: PhaseConfig) -> di
 
 def _write_all(config: Config, scorer: Scorer, out: Path) -> dict[str, Any]:
     data = scorer.parts.data
-    read = [Path(file.path) for file in (*data.files, *data.validation_files)]
+    read = [file.path for file in (*data.files, *data.validation_files) if isinstance(file.path, Path)]
     if out.exists() and any(path.exists() and out.samefile(path) for path in (*read, Path(config.file))):
         raise ConfigError(
             f"the scores would take the place of `{out}`, which is read for them",
@@ -132,7 +132,7 @@ def _write_scores(file: IO[bytes], scores: Scores) -> None:
 
 
 def _scorer(
-    config: Config, checkpoints: Sequence[Path], dataset: str | None, *, reads_labels: bool = True
+    config: Config, checkpoints: Sequence[Path | str], dataset: str | None, *, reads_labels: bool = True
 ) -> Scorer:
     """What the first phase of the first runner would score, with what it would score it."""
     runner, phase = _first_phase(config)
@@ -149,17 +149,19 @@ def _first_phase(config: Config) -> tuple[RunnerConfig, PhaseConfig]:
     return runner, config.phases_of(runner)[0]
 
 
-def _named(runner: RunnerConfig) -> Path:
+def _named(runner: RunnerConfig) -> str:
     if not runner.init_model_path:
         raise ConfigError(
             f"runner `{runner.name}`: class `infer` needs `init_model_path`, a checkpoint",
             hint="name one there, or with `--checkpoint` of `clickmill evaluate` and `clickmill infer`",
         )
-    return Path(runner.init_model_path)
+    return runner.init_model_path
 
 
-def _newest(config: Config, runner: RunnerConfig, phase: PhaseConfig) -> Path:
-    newest = Run(config, runner, phase).archive.newest()
+def _newest(config: Config, runner: RunnerConfig, phase: PhaseConfig) -> Path | str:
+    """The newest checkpoint of the run: in its folders, else where they went."""
+    run = Run(config, runner, phase)
+    newest = run.archive.newest() or run.newest_elsewhere()
     if newest is None:
         raise DataError(
             f"runner `{runner.name}` has no checkpoint yet",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import FormatError, StorageError
 from clickmill.store import durable
+from clickmill.store.remote.url import is_url
 from clickmill.train.checkpoint import (
     Checkpoint,
     Manifest,
@@ -38,12 +39,8 @@ class Archive:
         """`subfolder` keeps apart the phases of a runner that has several; empty for a single one."""
         self._runner = runner
         self._run_folder = run_folder
-        self.pass_folder = Path(runner.save_checkpoint_path or run_folder / "checkpoints")
-        self.step_folder = Path(runner.save_step_path or run_folder / "steps")
-        if runner.save_checkpoint_path:
-            self.pass_folder /= subfolder
-        if runner.save_step_path:
-            self.step_folder /= subfolder
+        self.pass_folder = _place(runner.save_checkpoint_path, subfolder) or run_folder / "checkpoints"
+        self.step_folder = _place(runner.save_step_path, subfolder) or run_folder / "steps"
         self._run_id: str | None = None
         self._chain: list[Checkpoint] = []
         """What the next difference builds on, the full checkpoint first."""
@@ -54,6 +51,16 @@ class Archive:
         if not self._run_id:  # another process may have begun the run meanwhile
             self._run_id = self._read_run_id()
         return self._run_id
+
+    def pass_place(self, pass_number: int) -> Path:
+        """Where the checkpoint of a pass lies."""
+        names = {"epoch": f"{pass_number}", "pass": f"pass-{pass_number:05d}", "short": f"pass-{pass_number}"}
+        return self.pass_folder / names[self._runner.save_checkpoint_style]
+
+    def step_place(self, pass_number: int, batch: int) -> Path:
+        """Where a checkpoint inside a pass lies; in the short style that of the next pass takes its place."""
+        is_short = self._runner.save_checkpoint_style == "short"
+        return self.step_folder / (f"batch-{batch}" if is_short else f"epoch_{pass_number}_batch_{batch}")
 
     def clear_partial(self) -> None:
         """Remove what an interrupted run left half written or half removed."""
@@ -91,7 +98,7 @@ class Archive:
         if len(self._chain) >= self._runner.save_step_full_interval:
             self._chain.clear()
         base = self._chain[-1] if self._chain else None
-        folder = self.step_folder / f"epoch_{place.pass_number}_batch_{place.batch}"
+        folder = self.step_place(place.pass_number, place.batch)
         saved = self._save(state, folder, place, is_pass_end=False, base=base, metrics=metrics)
         self._chain.append(saved[0])
         return saved
@@ -100,22 +107,26 @@ class Archive:
         self, state: RunState, place: Place, metrics: dict[str, float], *, has_stopped: bool
     ) -> tuple[Checkpoint, float]:
         """Write the checkpoint of the pass that has just ended; always full."""
-        is_pass_style = self._runner.save_checkpoint_style == "pass"
-        name = f"pass-{place.pass_number:05d}" if is_pass_style else f"{place.pass_number}"
         after = replace(place, pass_number=place.pass_number + 1, batch=0, samples=0, position=None)
-        folder = self.pass_folder / name
+        folder = self.pass_place(place.pass_number)
         saved = self._save(
             state, folder, after, is_pass_end=True, has_stopped=has_stopped, base=None, metrics=metrics
         )
         self._chain.clear()
         return saved
 
-    def prune(self, metric: str, *, higher_is_better: bool) -> None:
-        """Remove what the keep policy does not keep."""
+    def prune(self, metric: str, *, higher_is_better: bool) -> list[Path]:
+        """Remove what the keep policy does not keep; what went."""
         policy = self._runner.save_checkpoint_keep
-        if policy is not None:
-            for folder in {self.pass_folder, self.step_folder}:
-                prune(folder, policy, self._is_ours, metric=metric, higher_is_better=higher_is_better)
+        if policy is None:
+            return []
+        return [
+            removed
+            for folder in sorted({self.pass_folder, self.step_folder})
+            for removed in prune(
+                folder, policy, self._is_ours, metric=metric, higher_is_better=higher_is_better
+            )
+        ]
 
     def _save(self, state: RunState, folder: Path, place: Place, **options: Any) -> tuple[Checkpoint, float]:
         try:
@@ -152,6 +163,11 @@ class Archive:
 
     def _is_ours(self, manifest: Manifest) -> bool:
         return manifest.run == self.run_id
+
+
+def _place(named: str, subfolder: str) -> Path | None:
+    """A folder that the runner names; None where it names none, or one elsewhere, to which copies go."""
+    return Path(named) / subfolder if named and not is_url(named) else None
 
 
 def open_newest(archive: Archive) -> Checkpoint | None:

@@ -158,17 +158,22 @@ def read_manifest(folder: Path) -> Manifest:
         raise DataError(f"no checkpoint at `{folder}`", hint="give the folder that holds `checkpoint.json`")
     if not path.is_file():
         raise DataError(f"`{folder}` is not a checkpoint: it has no `{MANIFEST}`")
+    return parse_manifest(path.read_bytes(), str(path))
+
+
+def parse_manifest(text: bytes, name: str) -> Manifest:
+    """The manifest of a text; `name` is what people know it by."""
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(text)
         version = content["version"]
     except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(f"{path} is damaged: {error}", hint=_HINT) from error
+        raise FormatError(f"{name} is damaged: {error}", hint=_HINT) from error
     if version != VERSION:
-        raise FormatError(f"{path}: version {version}, this build reads version {VERSION}")
+        raise FormatError(f"{name}: version {version}, this build reads version {VERSION}")
     try:
         return Manifest(**content)
     except TypeError as error:
-        raise FormatError(f"{path} is damaged: {error}", hint=_HINT) from error
+        raise FormatError(f"{name} is damaged: {error}", hint=_HINT) from error
 
 
 def find_checkpoints(parent: Path) -> Iterator[tuple[Path, Manifest]]:

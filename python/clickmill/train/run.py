@@ -48,6 +48,7 @@ from clickmill.train.settings import (
 from clickmill.train.step import Stepper, diverged
 from clickmill.train.stopwatch import Stopwatch
 from clickmill.train.trainer import Alone, Place, Plan, Trainer
+from clickmill.train.uploads import Uploads, targets_of
 from clickmill.train.warm_start import open_origin, take_from
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ class Run:
         subfolder = phase.name if len(config.phases_of(runner)) > 1 else ""
         self.folder = run_folder(runner) / subfolder
         self.archive = Archive(runner, self.folder, subfolder)
+        self._uploads = Uploads(self.archive, targets_of(runner, self.archive, subfolder))
+        self._uploaded: str | None = None
         self._observers = list(observers)
         self._changes: tuple[str, ...] = ()
         self._card: torch.device | None = None
@@ -96,6 +99,7 @@ class Run:
         with contextlib.ExitStack() as stack:
             self._open_folders(stack)
             stack.callback(self._close)
+            stack.callback(self._uploads.close)
             checkpoint = self._find_checkpoint() if resume else None
             if resume and checkpoint is None:
                 logger.info("run.fresh reason=%s", "no checkpoint to resume from")
@@ -108,7 +112,13 @@ class Run:
                 self.trainer.last_validation = checkpoint.manifest.metrics
             else:
                 self._run(checkpoint)
+            if self.members.is_writer:
+                self._uploaded = self._uploads.settle()
         return self._summary()
+
+    def newest_elsewhere(self) -> str | None:
+        """URL of the newest checkpoint among those that were put elsewhere."""
+        return self._uploads.newest()
 
     def _run(self, checkpoint: Checkpoint | None) -> None:
         start = RunStart(
@@ -204,6 +214,8 @@ class Run:
             return
         self.trainer.place = self.state.restore(checkpoint)
         self.archive.resume_chain(checkpoint)
+        if self.members.is_writer:
+            self._uploads.offer_all()
         if journal is not None:
             # A checkpoint cannot hold the event that tells of it.
             JournalObserver(journal).saved(_saved(checkpoint, seconds=None))
@@ -451,7 +463,10 @@ class Run:
     def _tell_saved(self, checkpoint: Checkpoint, seconds: float) -> None:
         event = _saved(checkpoint, seconds)
         self._tell(lambda o: o.saved(event))
-        self.archive.prune(self._best_metric, higher_is_better=is_higher_better(self._best_metric))
+        self._uploads.offer(checkpoint.folder)
+        metric = self._best_metric
+        for removed in self.archive.prune(metric, higher_is_better=is_higher_better(metric)):
+            self._uploads.drop(removed)
 
     def _tell(self, call: Callable[[Observer], None]) -> None:
         for observer in self._observers:
@@ -462,6 +477,7 @@ class Run:
         return {
             "run": str(self.folder),
             "checkpoint": None if newest is None else str(newest),
+            **({} if self._uploaded is None else {"uploaded": self._uploaded}),
             "step": self.trainer.place.step,
             "bad_lines": self.trainer.last_bad_lines,
             "train": self.trainer.last_train,

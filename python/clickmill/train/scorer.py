@@ -16,10 +16,12 @@ import numpy as np
 
 from clickmill import _core
 from clickmill.errors import ConfigError, DataError
+from clickmill.store.remote.url import shown
 from clickmill.train.assembly import build_parts, load_dense, load_tables
 from clickmill.train.checkpoint import open_checkpoint
 from clickmill.train.evaluation import score_batches
 from clickmill.train.features import make_feeds, read_rows
+from clickmill.train.remote_checkpoint import local_checkpoint
 from clickmill.train.run import prepare_process
 
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ logger = logging.getLogger("clickmill.train")
 
 
 class Scorer:
-    """The checkpoints in `folders`, checked, and the data set that they shall score.
+    """The checkpoints in `folders`, here or elsewhere, checked, and the data set that they shall score.
 
     `dataset` where none is named: what the run validates with.
     """
@@ -52,13 +54,13 @@ class Scorer:
         config: Config,
         runner: RunnerConfig,
         phase: PhaseConfig,
-        folders: Sequence[Path],
+        folders: Sequence[Path | str],
         dataset: str | None,
         *,
         reads_labels: bool = True,
     ) -> None:
         prepare_process(phase.thread_num)
-        self.name = ", ".join(str(folder) for folder in folders)
+        self.name = ", ".join(shown(str(folder)) for folder in folders)
         dataset = dataset or runner.evaluate_dataset_name
         if dataset is not None:
             phase = phase.model_copy(update={"dataset_name": config.dataset_named(dataset).name})
@@ -67,7 +69,7 @@ class Scorer:
         self._phase = phase
         self._is_named = dataset is not None
         self._reads_labels = reads_labels
-        self._checkpoints = [open_checkpoint(folder) for folder in folders]
+        self._checkpoints = [open_checkpoint(local_checkpoint(folder)) for folder in folders]
         for other in self._checkpoints[1:]:
             if _meaning(other) != _meaning(self._checkpoints[0]):
                 raise ConfigError(

@@ -7,17 +7,18 @@ fences, and its numbers are those of a run that was never interrupted.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
 
 from clickmill.errors import AbsentSlotError, DataError
 from clickmill.train.crew import Crew
 from clickmill.train.observer import Interval, Observer, PassEnd, RunStart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from clickmill._core import Batch
     from clickmill.metrics import MetricSet
@@ -44,6 +45,14 @@ class BatchSource(Protocol):
 
     def close(self) -> None:
         """Stop reading."""
+
+
+@runtime_checkable
+class Waiting(Protocol):
+    """A source whose batches may be long in coming."""
+
+    def abandon(self) -> None:
+        """End the wait for one, on whatever thread."""
 
 
 class Together(Protocol):
@@ -230,7 +239,7 @@ class Trainer:
         if self._leg_left == 0:
             return False
         place = self.place
-        with Crew(self.plan.num_workers) as crew:
+        with Crew(self.plan.num_workers) as crew, self._ending_waits():
             self.stepper.run(
                 crew,
                 self.next_batch,
@@ -241,6 +250,17 @@ class Trainer:
             )
         self.replicas.average_buffers()
         return not self._is_exhausted
+
+    @contextlib.contextmanager
+    def _ending_waits(self) -> Iterator[None]:
+        """Around what a signal may end: a worker that waits for a file would be waited for itself."""
+        try:
+            yield
+        except BaseException:
+            source: object = self._source
+            if isinstance(source, Waiting):
+                source.abandon()
+            raise
 
     def _batches_to_fence(self) -> int | None:
         batch = self.place.batch

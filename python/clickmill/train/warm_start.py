@@ -10,15 +10,17 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clickmill.errors import ConfigError
 from clickmill.schema import SchemaConfig, TableSpec
+from clickmill.store.remote.url import is_url
 from clickmill.train.checkpoint import open_checkpoint, read_optimizer
+from clickmill.train.remote_checkpoint import local_checkpoint, shared_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
     import torch
 
@@ -31,14 +33,21 @@ if TYPE_CHECKING:
 logger = logging.getLogger("clickmill.train")
 
 
-def open_origin(runner: RunnerConfig) -> Checkpoint | None:
-    """The checkpoint that a new run starts from; None where it starts from nothing."""
+def open_origin(runner: RunnerConfig, *, shared: Path | None = None) -> Checkpoint | None:
+    """The checkpoint that a new run starts from; None where it starts from nothing.
+
+    One elsewhere is copied to the cache of this host, or to `shared`, where other processes need it too.
+    """
     if runner.init_model_path and runner.init_pretraining_model_path:
         raise ConfigError(
             f"runner `{runner.name}`: give either `init_model_path` or `init_pretraining_model_path`"
         )
     path = runner.init_model_path or runner.init_pretraining_model_path
-    return open_checkpoint(Path(path)) if path else None
+    if not path:
+        return None
+    if shared is not None and is_url(path):
+        return open_checkpoint(shared_checkpoint(path, shared))
+    return open_checkpoint(local_checkpoint(path))
 
 
 def adopt_tables(schema: SchemaConfig, origin: Checkpoint) -> SchemaConfig:

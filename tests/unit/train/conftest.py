@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.remote.fixtures import *  # noqa: F403
 
 from clickmill import _core
 from clickmill.config import Config, parse_config

@@ -57,7 +57,7 @@ fn fitting_measures_the_values_that_are_there() {
         json!({"kind": "dense", "name": "c", "transform": {"kind": "standardise"}}),
     ]);
     let config = config(&[path], &json!({"kind": "csv"}), &json!({"batch_size": 2}));
-    let fitted = fit_standardise(&schema, &config).expect("fits");
+    let fitted = fit_standardise(&schema, &config, None).expect("fits");
     let numbers: Vec<(Vec<f32>, Vec<f32>)> = fitted
         .slots
         .iter()

@@ -1,5 +1,6 @@
 //! The public face of the crate, over real files.
 
+mod arriving;
 mod bad_lines;
 mod describe;
 mod formats;

@@ -66,4 +66,4 @@ def _agreed(tree: Mapping[str, Any], path: str) -> dict[str, Any]:
 
 
 def _identities(files: list[FileRange]) -> list[list[Any]]:
-    return [[str(file.path), file.start, file.start + size_of(file)] for file in files]
+    return [[file.identity, file.start, file.start + size_of(file)] for file in files]

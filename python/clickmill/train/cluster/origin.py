@@ -2,7 +2,7 @@
 
 Dense parameters go to the servers with the job. Rows, and the state of optimizers, each server reads by
 itself: its own share, whenever it starts without a snapshot. So the checkpoint must stay where it is, and all
-must reach it.
+must reach it; of one elsewhere the first trainer makes a copy in the folder of the run, which servers see.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from clickmill.train.replica import Replicas
 
     Message = dict[str, Any]
+
+
+ORIGIN = "origin"
+"""Folder in that of the run for copies of checkpoints elsewhere."""
 
 
 @dataclass(frozen=True)

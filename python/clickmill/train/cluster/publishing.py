@@ -28,14 +28,12 @@ if TYPE_CHECKING:
     from clickmill.train.assembly import Parts
     from clickmill.train.checkpoint import Checkpoint
     from clickmill.train.cluster.duties import Decider
+    from clickmill.train.cluster.snapshot_files import SnapshotFiles
     from clickmill.train.replica import Replicas
 
     Array = NDArray[np.float32]
     Message = dict[str, Any]
     Writer = Callable[[Path], Mapping[str, str]]
-
-COMMIT_FILE = "committed.json"
-"""In the folder of the snapshots: what the last of them holds beside parameters."""
 
 
 class Publisher:
@@ -48,7 +46,7 @@ class Publisher:
         replicas: Replicas,
         archive: Archive,
         settings: Mapping[str, Any],
-        snapshots: Path,
+        snapshots: SnapshotFiles,
         runner: RunnerConfig,
         decider: Decider,
     ) -> None:
@@ -60,14 +58,9 @@ class Publisher:
         self._runner = runner
         self._decider = decider
 
-    def find_snapshots(self, told: Path) -> None:
-        """Read them where the coordinator has them; on another host the run's folder may be elsewhere."""
-        if told.is_dir():
-            self._snapshots = told
-
     def publish(self, pass_number: int, snapshot: Message) -> Checkpoint | None:
         """Write the checkpoint of a pass that has ended; None where the runner wants none of this pass."""
-        record = json.loads((self._snapshots / COMMIT_FILE).read_text(encoding="utf-8"))["content"]["run"]
+        record = self._snapshots.commit()["run"]
         summary = next(each for each in record["history"] if each["pass"] == pass_number)
         is_ended = record["ledger"]["stage"] == "ended"
         has_stopped = is_ended and pass_number + 1 < self._runner.epochs
@@ -75,9 +68,8 @@ class Publisher:
             return None
         if not self._archive.run_id:
             self._archive.start_run()
-        name = f"pass-{pass_number:05d}" if self._runner.save_checkpoint_style == "pass" else f"{pass_number}"
         return self._write(
-            self._archive.pass_folder / name,
+            self._archive.pass_place(pass_number),
             snapshot,
             {"pass_number": pass_number + 1, "batch": 0, "samples": 0},
             metrics=self._decider.measured(summary),
@@ -97,7 +89,7 @@ class Publisher:
         metrics = training_metrics(self._parts.model)
         metrics.load_state_dict({name: base64.b64decode(text) for name, text in states.items()})
         return self._write(
-            self._archive.step_folder / f"epoch_{pass_number}_batch_{step['batch']}",
+            self._archive.step_place(pass_number, step["batch"]),
             snapshot,
             {"pass_number": pass_number, "batch": step["batch"], "samples": step["samples"]},
             metrics=metrics.compute(),
@@ -117,7 +109,31 @@ class Publisher:
         buffers: Iterable[str],
         state: Message,
     ) -> Checkpoint:
-        dense, states, numbers = self._read_dense(snapshot)
+        with self._snapshots.holding(snapshot) as files:
+            return self._write_from(
+                files,
+                folder,
+                snapshot,
+                place,
+                metrics=metrics,
+                schedule=schedule,
+                buffers=buffers,
+                state=state,
+            )
+
+    def _write_from(
+        self,
+        files: Path,
+        folder: Path,
+        snapshot: Message,
+        place: Message,
+        *,
+        metrics: Mapping[str, float],
+        schedule: str | None,
+        buffers: Iterable[str],
+        state: Message,
+    ) -> Checkpoint:
+        dense, states, numbers = self._read_dense(files, snapshot)
         self._spread(dense)
         own = encode_buffers(self._replicas)
         if own is not None:
@@ -157,7 +173,7 @@ class Publisher:
             OPTIMIZER_FILE: lambda path: self._write_optimizer(path, states, numbers),
         }
         for number, table in enumerate(self._parts.tables):
-            writers[f"tables/{table}.rows"] = self._table_writer(snapshot, number, table)
+            writers[f"tables/{table}.rows"] = self._table_writer(files, snapshot, number, table)
         return write_checkpoint(folder, manifest, texts=texts, writers=writers)
 
     def _is_due(self, pass_number: int, *, has_stopped: bool) -> bool:
@@ -165,7 +181,7 @@ class Publisher:
         is_last = has_stopped or pass_number + 1 == self._runner.epochs
         return is_last or (every > 0 and (pass_number + 1) % every == 0)
 
-    def _read_dense(self, snapshot: Message) -> tuple[Array, list[Array], dict[str, int]]:
+    def _read_dense(self, folder: Path, snapshot: Message) -> tuple[Array, list[Array], dict[str, int]]:
         """All dense parameters, the optimizer's states, and the steps, of all servers' slices."""
         from safetensors import safe_open  # noqa: PLC0415 - only where dense parameters are read
 
@@ -174,7 +190,7 @@ class Publisher:
         states: list[list[Array]] = []
         numbers: dict[str, int] = {}
         for file in sorted(files, key=lambda each: int(each["server"])):
-            with safe_open(self._snapshots / file["name"], framework="numpy") as opened:
+            with safe_open(folder / file["name"], framework="numpy") as opened:
                 numbers = {key: int(value) for key, value in opened.metadata().items()}
                 values.append(opened.get_tensor("values"))
                 states.append([opened.get_tensor(f"state.{index}") for index in range(numbers["states"])])
@@ -206,9 +222,9 @@ class Publisher:
         path.write_bytes(save(names, metadata={"step": str(numbers["optimizer_step"])}))
         return {}
 
-    def _table_writer(self, snapshot: Message, number: int, name: str) -> Writer:
+    def _table_writer(self, files: Path, snapshot: Message, number: int, name: str) -> Writer:
         def write(path: Path) -> dict[str, str]:
-            chains = table_chains(self._snapshots, snapshot, number)
+            chains = table_chains(files, snapshot, number)
             if all(len(chain) == 1 for chain in chains):
                 # Copied block by block: the table may be larger than the memory of this process.
                 report = _core.join_saves([chain[0] for chain in chains], path)

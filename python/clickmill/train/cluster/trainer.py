@@ -18,6 +18,7 @@ from clickmill.config.flags import with_flags
 from clickmill.data.source import DataSet
 from clickmill.errors import (
     RUN_ENDED,
+    ClickmillError,
     ConfigError,
     EpochError,
     TokenError,
@@ -36,9 +37,11 @@ from clickmill.train.cluster.duties import Decider
 from clickmill.train.cluster.health import tell_health
 from clickmill.train.cluster.job import make_job
 from clickmill.train.cluster.meter import Meter
-from clickmill.train.cluster.origin import Start, check_origin, start_from
+from clickmill.train.cluster.origin import ORIGIN, Start, check_origin, start_from
+from clickmill.train.cluster.prefetching import Prefetcher
 from clickmill.train.cluster.publishing import Publisher
 from clickmill.train.cluster.scoring import Scorer
+from clickmill.train.cluster.snapshot_files import Servers, SnapshotFiles
 from clickmill.train.cluster.stream import Stream
 from clickmill.train.cluster.units import Unit
 from clickmill.train.cluster.warm_up import warm_up
@@ -58,6 +61,7 @@ from clickmill.train.settings import (
     make_schedule,
 )
 from clickmill.train.stopwatch import LOST, Stopwatch
+from clickmill.train.uploads import Uploads, targets_of
 from clickmill.train.warm_start import open_origin
 
 if TYPE_CHECKING:
@@ -65,6 +69,7 @@ if TYPE_CHECKING:
 
     from clickmill._core import Batch
     from clickmill.config import Config, PhaseConfig, RunnerConfig
+    from clickmill.data.files import FilePath
     from clickmill.data.source import BatchSource
     from clickmill.monitoring import Monitoring
     from clickmill.train.cluster.worker import Worker
@@ -120,11 +125,15 @@ class ClusterTrainer:
         self._build()
         try:
             summary = self._take_part()
+            if code := self._end.get("exit_code", 0):
+                raise verdict(code, RUN_ENDED + self._end["words"])
+            # Whoever wrote the last checkpoint may have been killed since: all see to it that it is there.
+            uploaded = self._uploads.settle()
+            return summary if uploaded is None else {**summary, "uploaded": uploaded}
         finally:
+            self._uploads.close()
+            self._prefetcher.close()
             self._chronicle.close()
-        if code := self._end.get("exit_code", 0):
-            raise verdict(code, RUN_ENDED + self._end["words"])
-        return summary
 
     def _take_part(self) -> Message:
         with Crew(self._phase.thread_num) as crew:
@@ -147,6 +156,7 @@ class ClusterTrainer:
                         membership, Coordinator(self._wire, self._address), self._start(membership)
                     )
                     self._belong(crew, membership)
+                    self._keep_last()
                     return self._summary()
                 except WireError as error:
                     if membership.end is not None:
@@ -198,7 +208,7 @@ class ClusterTrainer:
                 check_label(config, name)
         planned = plan_schema(config, runner, phase, load_model_class(phase.model, Path()))
         self._settings = settings_of(config, runner, phase, schema_json=planned.to_core().to_json())
-        origin = open_origin(runner)
+        origin = open_origin(runner, shared=run_folder(runner) / ORIGIN)
         self._parts = build_parts(config, runner, phase, origin=origin)
         is_binary = self._parts.model.task == "binary"
         self._data = DataSet(
@@ -220,6 +230,7 @@ class ClusterTrainer:
         self._replicas = Replicas(self._parts.model, phase.thread_num)
         folder = run_folder(runner)
         self._archive = Archive(runner, folder, "")
+        self._uploads = Uploads(self._archive, targets_of(runner, self._archive, ""))
         start = Start()
         if origin is not None:
             check_origin(origin, self._archive)
@@ -257,6 +268,7 @@ class ClusterTrainer:
             batch_size=self._data.config.batch_size,
             has_rounds=runner.distribute_strategy in {"sync", "hybrid"},
         )
+        self._prefetcher = Prefetcher(runner.worker_num, self._data.fetcher)
         self._chronicle = Chronicle(
             folder=folder,
             parts=self._parts,
@@ -265,15 +277,23 @@ class ClusterTrainer:
             observers=self._observers,
         )
         self._decider = Decider(runner, self._parts)
+        self._snapshots = SnapshotFiles(folder / "snapshots")
         self._publisher = Publisher(
             parts=self._parts,
             replicas=self._replicas,
             archive=self._archive,
             settings=self._settings,
-            snapshots=folder / "snapshots",
+            snapshots=self._snapshots,
             runner=runner,
             decider=self._decider,
         )
+
+    def _known_files(self) -> dict[str, FilePath]:
+        """Files of the data as this trainer has found them, by the names that all have for them."""
+        files = [*self._data.files, *self._data.validation_files]
+        if self._evaluated is not None:
+            files += self._evaluated.files
+        return {file.identity: file.path for file in files}
 
     def _reads_between(self) -> int:
         strategy, knobs = self._runner.distribute_strategy, self._communicating.communicator
@@ -310,9 +330,10 @@ class ClusterTrainer:
                         patience_s=patience_s,
                     )
                     membership.statistics = self._statistics
-                    self._units = [Unit.from_json(unit) for unit in membership.units]
+                    known = self._known_files()
+                    self._units = [Unit.from_json(unit, known) for unit in membership.units]
                     self._passes = membership.passes
-                    self._publisher.find_snapshots(Path(membership.snapshots))
+                    self._find_snapshots(membership)
                     self._set_ready(is_ready=True)
                     most = max(len(each["train"]) for each in self._passes)
                     self._meter.begin(membership.incarnation, self._name, membership.number, most)
@@ -330,6 +351,13 @@ class ClusterTrainer:
                     # The coordinator knows whom it waits for, and for how long.
                     self._failing_since = None
                     logger.info("trainer.waits for=%s", answer.get("for_whom"))
+
+    def _find_snapshots(self, membership: Membership) -> None:
+        def addresses() -> list[str]:
+            found: list[str] = membership.place["servers"]
+            return found
+
+        self._snapshots.find(Path(membership.snapshots), Servers(self._wire, self._address, addresses))
 
     def _belong(self, crew: Crew, membership: Membership) -> None:
         """Work in epoch after epoch, until the run is over."""
@@ -440,8 +468,12 @@ class ClusterTrainer:
         for grant in grants:
             stream = self._held.get(grant["lease"])
             if stream is None:
-                stream = Stream.of_grant(grant, self._open(grant, pass_number))
+                # A file that is elsewhere is waited for.
+                with self._stopwatch.measure("read"):
+                    stream = Stream.of_grant(grant, self._open(grant, pass_number))
                 self._held[grant["lease"]] = stream
+                order = self._passes[pass_number]["train"]
+                self._prefetcher.lease(self._units, order, grant["unit"])
             streams.append(stream)
         worker.train(crew, streams, pass_number)
         for stream in streams:
@@ -488,13 +520,34 @@ class ClusterTrainer:
         )
         if checkpoint is None:
             return {"checkpoint": None}
+        self._uploads.offer(checkpoint.folder)
         metric = self._decider.best_metric
-        self._archive.prune(metric, higher_is_better=is_higher_better(metric))
+        for removed in self._archive.prune(metric, higher_is_better=is_higher_better(metric)):
+            self._uploads.drop(removed)
         self._chronicle.saved(checkpoint, time.perf_counter() - started)
         return {"checkpoint": str(checkpoint.folder)}
 
     def _pass_bytes(self, pass_number: int) -> int:
         return sum(self._units[unit].num_bytes for unit in self._passes[pass_number]["train"])
+
+    def _keep_last(self) -> None:
+        """Have the last checkpoint of the run, also where whoever wrote it shares no disk with this trainer.
+
+        Nobody can know beforehand in which of its processes a run is looked for.
+        """
+        passes = self._end.get("passes")
+        if self._end.get("exit_code", 0) or not passes:
+            return
+        last = int(passes[-1]["pass"])
+        if self._archive.pass_place(last).exists():
+            return
+        try:
+            checkpoint = self._publisher.publish(last, self._snapshots.commit()["snapshot"])
+        except (ClickmillError, OSError) as error:
+            logger.warning("checkpoint.not_here pass=%d reason=%s", last, error)
+            return
+        if checkpoint is not None:
+            logger.info("checkpoint.kept path=%s", checkpoint.folder)
 
     def _after_step(self, batch: Batch, loss: float, step: int) -> None:
         self._failing_since = None

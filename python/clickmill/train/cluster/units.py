@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clickmill.data.files import FileRange, compression
+from clickmill.data.files import FileRange, bytes_of, compression
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from clickmill.data.files import FilePath
 
 _MIN_BYTES = 8 << 20
 _MAX_BYTES = 256 << 20
@@ -48,11 +49,10 @@ class Unit:
         }
 
     @classmethod
-    def from_json(cls, unit: dict[str, Any]) -> Unit:
-        """Back from the job."""
-        file = unit["input"]["file"]
+    def from_json(cls, unit: dict[str, Any], known: Mapping[str, FilePath]) -> Unit:
+        """Back from the job, with files as they are `known` to this trainer."""
         return cls(
-            FileRange(Path(file["path"]), file["start"], file["end"]),
+            FileRange.from_json(unit["input"]["file"], known),
             unit["input"]["is_validation"],
             unit["source"],
         )
@@ -61,7 +61,7 @@ class Unit:
 def cut(files: Sequence[FileRange], piece_bytes: int, *, can_cut: bool, is_validation: bool) -> list[Unit]:
     """Units of files, in order."""
     return [
-        Unit(piece, is_validation, f"{file.path}[{file.start}..{'' if file.end is None else file.end}]")
+        Unit(piece, is_validation, f"{file.identity}[{file.start}..{'' if file.end is None else file.end}]")
         for file in files
         for piece in cut_files([file], piece_bytes, can_cut=can_cut)
     ]
@@ -97,5 +97,5 @@ def cut_files(files: Sequence[FileRange], piece_bytes: int, *, can_cut: bool) ->
 
 def size_of(file: FileRange) -> int:
     """Bytes on disk."""
-    end = file.path.stat().st_size if file.end is None else file.end
+    end = bytes_of(file.path) if file.end is None else file.end
     return max(end - file.start, 0)

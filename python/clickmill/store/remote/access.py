@@ -1,0 +1,72 @@
+"""What stores want to know of us: from the environment, or from files that it names; told to nobody else."""
+
+from __future__ import annotations
+
+import configparser
+import os
+from pathlib import Path
+
+from clickmill.errors import ConfigError
+
+HTTP_TOKEN = "CLICKMILL_HTTP_TOKEN"
+FS_UGI = "CLICKMILL_FS_UGI"
+
+_AWS_KEYS = {
+    "AWS_ACCESS_KEY_ID": "access_key_id",
+    "AWS_SECRET_ACCESS_KEY": "secret_access_key",
+    "AWS_SESSION_TOKEN": "session_token",
+}
+_FROM_PROFILE = {
+    "aws_access_key_id": "access_key_id",
+    "aws_secret_access_key": "secret_access_key",
+    "aws_session_token": "session_token",
+}
+
+
+def secret(name: str) -> str | None:
+    """The variable `name`, or the first line of the file that `name` with `_FILE` behind it names."""
+    value = os.environ.get(name)
+    if value:
+        return value
+    path = os.environ.get(f"{name}_FILE")
+    if not path:
+        return None
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{name}_FILE names `{path}`, which cannot be read: {_reason(error)}") from error
+    return lines[0].strip() if lines else None
+
+
+def hdfs_user() -> str | None:
+    """The user of `user,password`, as older jobs give it; HDFS asks for no password."""
+    ugi = secret(FS_UGI)
+    return ugi.partition(",")[0].strip() or None if ugi else None
+
+
+def s3_keys() -> dict[str, str]:
+    """Keys for S3: of the environment, else of the shared file of credentials; empty where there are none."""
+    keys = {key: value for name, key in _AWS_KEYS.items() if (value := secret(name))}
+    return keys or _shared_keys()
+
+
+def _shared_keys() -> dict[str, str]:
+    named = os.environ.get("AWS_SHARED_CREDENTIALS_FILE")
+    path = Path(named) if named else Path.home() / ".aws" / "credentials"
+    if not path.is_file():
+        return {}
+    profiles = configparser.ConfigParser(interpolation=None)
+    try:
+        profiles.read(path, encoding="utf-8")
+    except (OSError, configparser.Error, UnicodeDecodeError) as error:
+        # The words of the parser would show lines of the file.
+        raise ConfigError(f"the credentials in `{path}` cannot be read: {type(error).__name__}") from error
+    profile = os.environ.get("AWS_PROFILE", "default")
+    if profile not in profiles:
+        return {}
+    section = profiles[profile]
+    return {key: value for name, key in _FROM_PROFILE.items() if (value := section.get(name))}
+
+
+def _reason(error: Exception) -> str:
+    return error.strerror or str(error) if isinstance(error, OSError) else type(error).__name__

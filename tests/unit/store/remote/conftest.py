@@ -1,0 +1,3 @@
+from __future__ import annotations
+
+from tests.remote.fixtures import *  # noqa: F403
