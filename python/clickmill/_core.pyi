@@ -4,7 +4,39 @@ from numpy.typing import NDArray
 from os import PathLike
 from typing import Any, SupportsFloat, SupportsIndex, final
 
-__all__ = ["Batch", "BinaryMetrics", "ColumnBatcher", "ControlLink", "Counter", "DenseOptimizer", "ExactAuc", "Exchange", "Gauge", "GroupAuc", "GroupLayout", "Histogram", "Located", "Lookup", "Monitor", "Pserver", "Push", "Reader", "RecordBatcher", "RegressionMetrics", "Schema", "Session", "Table", "Ticket", "build_info", "describe", "exchange_names", "fit_schema", "join_saves", "keep_freed_memory", "split_signs", "synth", "unite_signs"]
+__all__ = ["Arrivals", "Batch", "BinaryMetrics", "ColumnBatcher", "ControlLink", "Counter", "DenseOptimizer", "ExactAuc", "Exchange", "Gauge", "GroupAuc", "GroupLayout", "Histogram", "Located", "Lookup", "Monitor", "Pserver", "Push", "Reader", "RecordBatcher", "RegressionMetrics", "Schema", "Session", "Table", "Ticket", "build_info", "describe", "exchange_names", "fit_schema", "join_saves", "keep_freed_memory", "split_signs", "synth", "unite_signs"]
+
+@final
+class Arrivals:
+    """
+    Which files of a reader are here, by their places in its configuration. Waits are detached from the interpreter.
+    """
+    def __new__(cls, /, num_files: SupportsIndex) -> Arrivals: ...
+    def arrive(self, /, file: SupportsIndex) -> None:
+        """
+        The file is whole, and stays until it is finished.
+        """
+    def close(self, /) -> None:
+        """
+        Ends all waits, those to come as well.
+        """
+    def fail(self, /, file: SupportsIndex, reason: str) -> None:
+        """
+        The file cannot be had; the reader tells why when it comes to it.
+        """
+    def take(self, /, ahead: SupportsIndex) -> int | None:
+        """
+        A file to bring, waiting until one is wanted: the one that is waited for, else one of the `ahead` after it;
+        None when the reader is gone.
+        """
+    def take_finished(self, /) -> list[int]:
+        """
+        Files that the reader has gone through since the last call.
+        """
+    def wait_until_asked(self, /, file: SupportsIndex) -> bool:
+        """
+        Waits until the reader asks for a file that was taken ahead; false when the reader is gone.
+        """
 
 @final
 class Batch:
@@ -416,7 +448,8 @@ class Monitor:
     Answers `/metrics`, `/healthz` and `/readyz` on a thread of its own, until it is closed.
 
     Port 0 takes a free one. An address beyond this machine needs a token, which readers of metrics send as
-    `Authorization: Bearer`, unless `is_insecure`. The process is not ready until `set_ready` says so.
+    `Authorization: Bearer` or as `X-Clickmill-Token`, unless `is_insecure`. The process is not ready until
+    `set_ready` says so.
     """
     def __enter__(self, /) -> Monitor: ...
     def __exit__(self, /, *_exception: "object") -> None: ...
@@ -457,6 +490,11 @@ class Pserver:
     def address(self, /) -> str:
         """
         Where it listens.
+        """
+    def answer_on(self, /, monitor: Monitor) -> None:
+        """
+        Lets `monitor` answer `/status`, `/scale`, `/snapshot` and `/stop` for the coordinator, where that is in
+        this process.
         """
     def happenings(self, /) -> list[str]:
         """
@@ -510,7 +548,7 @@ class Reader:
     """
     Batches of one pass over text files; see docs/formats/samples.md for the configuration.
     """
-    def __new__(cls, /, schema: Schema, config_json: str, position_json: str | None = None) -> Reader: ...
+    def __new__(cls, /, schema: Schema, config_json: str, position_json: str | None = None, arrivals: Arrivals | None = None) -> Reader: ...
     def absent_slots(self, /) -> list[str]:
         """
         Slots whose columns have not occurred up to the last batch; empty for formats of fixed columns.
@@ -794,7 +832,7 @@ def exchange_names(left: str, right: str) -> None:
     Swap two names of one file system in one step: neither is ever absent.
     """
 
-def fit_schema(schema: Schema, config_json: str) -> Schema:
+def fit_schema(schema: Schema, config_json: str, arrivals: Arrivals | None = None) -> Schema:
     """
     The schema with mean and std of every slot that standardises without them, from one pass over the data.
     """

@@ -9,7 +9,7 @@ from clickmill.errors import ClickmillError, PortTakenError
 
 
 class Monitoring:
-    """`/metrics`, `/healthz` and `/readyz` of this process, until it is closed."""
+    """`/metrics`, `/healthz`, `/readyz` of a process, and `/status` of a coordinator, until it is closed."""
 
     def __init__(self, address: str, *, token: str | None, is_insecure: bool) -> None:
         """Port 0 takes a free one; an address beyond this machine needs a token."""
@@ -27,6 +27,10 @@ class Monitoring:
     def address(self) -> str:
         """Where it listens."""
         return self._monitor.address
+
+    def tell_cluster(self, server: _core.Pserver) -> None:
+        """Answer `/status` and take orders for the cluster, where its coordinator is in `server`."""
+        server.answer_on(self._monitor)
 
     def set_ready(self, is_ready: bool, reason: str = "not ready") -> None:
         """Say whether the process can be used."""

@@ -84,6 +84,10 @@ def test_status_and_metrics_tell_the_same_of_a_cluster_at_work(tmp_path):
         assert first['clickmill_cluster_members{role="trainer"}'] == 2
         assert first['clickmill_cluster_members{role="pserver"}'] == 2
         assert "clickmill_cluster_members" not in "".join(second), "only the coordinator knows them"
+        told = json.loads(read(coordinator, "/status")[1])
+        assert [server["buckets"] for server in told["servers"]] == [512, 512]
+        assert 0.0 < told["metrics"]["numbers"]["auc"] < 1.0
+        assert read(other, "/status")[0] == 404
         for address in running.metrics:
             assert read(str(address), "/readyz")[0] == 200
         for trainer in running.trainers:

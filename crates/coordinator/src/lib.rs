@@ -45,4 +45,4 @@ pub use message::*;
 pub use reading::{Limits, Reading};
 pub use route::{NUM_BUCKETS, Route};
 pub use settings::Settings;
-pub use status::{ServerStatus, SnapshotStatus, Status, TrainerStatus};
+pub use status::{MetricsStatus, ServerStatus, SnapshotStatus, Status, TrainerStatus};

@@ -1,5 +1,7 @@
 //! What `clickmill ps status` shows.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::coordinator::{Coordinator, Phase};
@@ -41,6 +43,20 @@ pub struct Status {
     pub servers: Vec<ServerStatus>,
     pub trainers: Vec<TrainerStatus>,
     pub duties: Vec<String>,
+    /// Put in by the process that counts them; nothing before there is a job.
+    #[serde(default)]
+    pub metrics: Option<MetricsStatus>,
+}
+
+/// The global metrics of the stage under way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MetricsStatus {
+    /// Updates so far, over the run.
+    pub step: u64,
+    pub is_validation: bool,
+    /// Those that are finite, by name.
+    pub numbers: BTreeMap<String, f64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -110,6 +126,7 @@ impl Coordinator {
             servers: self.server_statuses(),
             trainers: self.trainer_statuses(),
             duties: run.map_or_else(Vec::new, |run| run.duties.open().iter().map(Duty::name).collect()),
+            metrics: None,
         }
     }
 

@@ -2,12 +2,16 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use subtle::ConstantTimeEq;
 
 use crate::Error;
 
 /// Shorter secrets can be guessed.
 const MIN_TOKEN_BYTES: usize = 16;
+/// The token alone: for requests that come through a proxy which keeps `Authorization` for itself, as an API server
+/// of Kubernetes does.
+const TOKEN_HEADER: &str = "x-clickmill-token";
 
 pub(crate) struct Access {
     token: Option<String>,
@@ -43,17 +47,22 @@ impl Access {
         Ok(found)
     }
 
-    /// `authorization` is the header of a request.
-    pub(crate) fn allows(&self, authorization: Option<&[u8]>) -> bool {
+    pub(crate) fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+
+    /// By the headers of a request: `Authorization`, or [`TOKEN_HEADER`].
+    pub(crate) fn allows(&self, headers: &HeaderMap) -> bool {
         let Some(token) = &self.token else {
             return true;
         };
-        let (scheme, given) = authorization
-            .unwrap_or_default()
+        let bytes = |name| headers.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
+        let (scheme, bearer) = bytes(AUTHORIZATION.as_str())
             .split_at_checked(7)
             .unwrap_or_default();
         // Takes the same time for every wrong token of the right length.
-        scheme.eq_ignore_ascii_case(b"Bearer ") && given.ct_eq(token.as_bytes()).into()
+        let is_bearer = scheme.eq_ignore_ascii_case(b"Bearer ") && bearer.ct_eq(token.as_bytes()).into();
+        is_bearer || bytes(TOKEN_HEADER).ct_eq(token.as_bytes()).into()
     }
 }
 
@@ -63,10 +72,16 @@ mod tests {
 
     use super::*;
 
+    fn headers(name: &'static str, value: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, HeaderValue::from_str(value).unwrap());
+        headers
+    }
+
     #[test]
     fn only_the_token_itself_opens() {
         let access = Access::new(Some(" 0123456789abcdef\n")).unwrap();
-        assert!(access.allows(Some(b"Bearer 0123456789abcdef")));
+        assert!(access.allows(&headers("authorization", "Bearer 0123456789abcdef")));
         for wrong in [
             "",
             "Bearer",
@@ -74,10 +89,20 @@ mod tests {
             "Bearer 0123456789abcdeF",
             "Basic 0123456789abcdef",
             "Bearer 0123456789abcdef0",
+            "0123456789abcdef",
         ] {
-            assert!(!access.allows(Some(wrong.as_bytes())), "{wrong:?}");
+            assert!(!access.allows(&headers("authorization", wrong)), "{wrong:?}");
         }
-        assert!(!access.allows(None));
+        assert!(!access.allows(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn a_proxy_that_takes_the_authorization_leaves_a_header_of_our_own() {
+        let access = Access::new(Some("0123456789abcdef")).unwrap();
+        assert!(access.allows(&headers("x-clickmill-token", "0123456789abcdef")));
+        for wrong in ["", "0123456789abcdeF", "Bearer 0123456789abcdef"] {
+            assert!(!access.allows(&headers("x-clickmill-token", wrong)), "{wrong:?}");
+        }
     }
 
     #[test]

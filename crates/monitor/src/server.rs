@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use hyper::Request;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -14,9 +15,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::access::Access;
-use crate::pages::Pages;
+use crate::pages::{Page, Pages, Turn, answered};
 use crate::readiness::Readiness;
-use crate::{Error, Metrics};
+use crate::routes::{Route, Routes};
+use crate::{Answer, Error, Metrics};
 
 /// From the first byte of a request to the last of its answer.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -25,6 +27,8 @@ const MAX_CONNECTIONS: usize = 16;
 /// Of a request, line and headers together.
 const MAX_REQUEST_BYTES: usize = 8 << 10;
 const MAX_HEADERS: usize = 64;
+/// Pages of the process's own that are being asked for at the same time, each on a thread.
+const MAX_QUESTIONS: usize = 4;
 /// A system without descriptors has them again later.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -63,6 +67,7 @@ impl Monitor {
             access,
             metrics,
             readiness: Readiness::default(),
+            routes: Routes::default(),
         });
         let (stop, stopped) = oneshot::channel::<()>();
         let served = Arc::clone(&pages);
@@ -76,6 +81,8 @@ impl Monitor {
                         let _ = stopped.await;
                     }
                 });
+                // Whoever still asks the process gets no answer; the end does not wait for it.
+                runtime.shutdown_background();
             })
             .map_err(failed)?;
         Ok(Self {
@@ -92,6 +99,19 @@ impl Monitor {
 
     pub fn metrics(&self) -> &Metrics {
         &self.pages.metrics
+    }
+
+    /// `GET path` is answered by `read` from now on, for those who have the token. It runs on another thread than
+    /// probes and metrics, which do not wait for it.
+    pub fn tell(&self, path: &'static str, read: impl Fn() -> Answer + Send + Sync + 'static) {
+        let handler = move |_: &str| read();
+        self.pages.routes.set(path, Route::Reading(Arc::new(handler)));
+    }
+
+    /// `POST path` makes `order` happen from now on, which is given the query of the request. Only for those who have
+    /// the token: where there is none, nobody may.
+    pub fn obey(&self, path: &'static str, order: impl Fn(&str) -> Answer + Send + Sync + 'static) {
+        self.pages.routes.set(path, Route::Order(Arc::new(order)));
     }
 
     pub fn set_ready(&self) {
@@ -115,6 +135,7 @@ impl Drop for Monitor {
 
 async fn accept(listener: TcpListener, pages: Arc<Pages>) {
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let questions = Arc::new(Semaphore::new(MAX_QUESTIONS));
     loop {
         let Ok((socket, _)) = listener.accept().await else {
             tokio::time::sleep(PAUSE).await;
@@ -123,20 +144,17 @@ async fn accept(listener: TcpListener, pages: Arc<Pages>) {
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             continue;
         };
-        let pages = Arc::clone(&pages);
+        let (pages, questions) = (Arc::clone(&pages), Arc::clone(&questions));
         tokio::spawn(async move {
             // A peer that is slow or speaks no HTTP is dropped without a word.
-            let _ = tokio::time::timeout(DEADLINE, serve(socket, pages)).await;
+            let _ = tokio::time::timeout(DEADLINE, serve(socket, &pages, &questions)).await;
             drop(place);
         });
     }
 }
 
-async fn serve(socket: TcpStream, pages: Arc<Pages>) -> Result<(), hyper::Error> {
-    let service = service_fn(|request| {
-        let page = pages.answer(&request);
-        async { Ok::<_, Infallible>(page) }
-    });
+async fn serve(socket: TcpStream, pages: &Pages, questions: &Arc<Semaphore>) -> Result<(), hyper::Error> {
+    let service = service_fn(async |request| Ok::<_, Infallible>(answer(&request, pages, questions).await));
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(DEADLINE)
@@ -146,4 +164,21 @@ async fn serve(socket: TcpStream, pages: Arc<Pages>) -> Result<(), hyper::Error>
         .keep_alive(false)
         .serve_connection(TokioIo::new(socket), service)
         .await
+}
+
+async fn answer<B>(request: &Request<B>, pages: &Pages, questions: &Arc<Semaphore>) -> Page {
+    let handler = match pages.turn(request) {
+        Turn::Page(page) => return page,
+        Turn::Ask(handler) => handler,
+    };
+    let query = request.uri().query().unwrap_or_default().to_owned();
+    let turn = Arc::clone(questions).acquire_owned().await;
+    let asked = tokio::task::spawn_blocking(move || {
+        let answer = handler(&query);
+        // Only now: one that nobody waits for any more still takes its thread.
+        drop(turn);
+        answer
+    });
+    let answer = asked.await;
+    answered(answer.unwrap_or_else(|_| Answer::Absent("the process could not answer".to_owned())))
 }

@@ -3,8 +3,9 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::{Mutex, mpsc};
 
-use clickmill_monitor::{Error, Metrics, Monitor};
+use clickmill_monitor::{Answer, Error, Metrics, Monitor};
 
 const TOKEN: &str = "a token for the monitor";
 
@@ -219,4 +220,76 @@ fn a_monitor_that_is_dropped_gives_its_address_back() {
     drop(monitor);
     let again = Monitor::start(&address.to_string(), None, false, Metrics::default());
     assert_eq!(again.unwrap().address(), address);
+}
+
+#[test]
+fn a_process_has_pages_of_its_own_for_those_who_have_the_token() {
+    let monitor = monitor(Some(TOKEN));
+    assert_eq!(get(monitor.address(), "/status", "").0, 404);
+    monitor.tell("/status", || Answer::Json("{\"phase\":\"running\"}".to_owned()));
+    let own_header = format!("X-Clickmill-Token: {TOKEN}\r\n");
+    let through_a_proxy = format!("Authorization: Bearer of the proxy\r\n{own_header}");
+    for headers in [&own_header, &through_a_proxy] {
+        let answer = get(monitor.address(), "/status", headers);
+        assert_eq!(answer, (200, "{\"phase\":\"running\"}".to_owned()));
+    }
+    assert_eq!(get(monitor.address(), "/metrics", &own_header).0, 200);
+    assert_eq!(get(monitor.address(), "/status", "").0, 401);
+    let posted = raw(
+        monitor.address(),
+        &format!("POST /status HTTP/1.1\r\nHost: here\r\n{own_header}\r\n"),
+    );
+    assert!(posted.starts_with("HTTP/1.1 405"), "{posted}");
+    let (status, words) = get(monitor.address(), "/nowhere", &own_header);
+    assert_eq!(status, 404);
+    assert!(words.contains("/status"), "{words}");
+}
+
+#[test]
+fn an_order_is_a_post_with_the_token_and_its_query() {
+    let post = |monitor: &Monitor, headers: &str| {
+        raw(
+            monitor.address(),
+            &format!("POST /scale?pservers=4 HTTP/1.1\r\nHost: here\r\nContent-Length: 0\r\n{headers}\r\n"),
+        )
+    };
+    let token = format!("X-Clickmill-Token: {TOKEN}\r\n");
+    let with_token = monitor(Some(TOKEN));
+    with_token.obey("/scale", |query| Answer::Refused(format!("asked for {query}")));
+    let answer = post(&with_token, &token);
+    assert!(answer.starts_with("HTTP/1.1 409"), "{answer}");
+    assert!(answer.ends_with("asked for pservers=4\n"), "{answer}");
+    assert!(post(&with_token, "").starts_with("HTTP/1.1 401"));
+    assert_eq!(get(with_token.address(), "/scale?pservers=4", &token).0, 405);
+    // A web page could make a browser send it.
+    let without = monitor(None);
+    without.obey("/scale", |_| Answer::Json("{}".to_owned()));
+    assert!(post(&without, &token).starts_with("HTTP/1.1 403"));
+}
+
+#[test]
+fn probes_do_not_wait_for_pages_that_take_long() {
+    let monitor = monitor(None);
+    let (release, released) = mpsc::channel::<()>();
+    let (ask, asked) = mpsc::channel();
+    let released = Mutex::new(released);
+    monitor.tell("/status", move || {
+        ask.send(()).unwrap();
+        let _ = released.lock().unwrap().recv();
+        Answer::Json("{}".to_owned())
+    });
+    let address = monitor.address();
+    let slow = std::thread::spawn(move || get(address, "/status", ""));
+    asked.recv().unwrap();
+    assert_eq!(get(address, "/healthz", "").0, 200);
+    drop(release);
+    assert_eq!(slow.join().unwrap().0, 200);
+}
+
+#[test]
+fn a_page_that_panics_takes_nobody_along() {
+    let monitor = monitor(None);
+    monitor.tell("/status", || panic!("of the process"));
+    assert_eq!(get(monitor.address(), "/status", "").0, 503);
+    assert_eq!(get(monitor.address(), "/healthz", "").0, 200);
 }

@@ -75,7 +75,19 @@ impl Connection {
         deadline: Deadline,
         traffic: Arc<Traffic>,
     ) -> Result<Self, Error> {
-        let socket = connect(address, deadline)?;
+        Self::open_until(address, own, security, deadline, traffic, Arc::default())
+    }
+
+    /// As `open`; it and all waits on the connection end when `stop` is set.
+    pub fn open_until(
+        address: &str,
+        own: &Hello,
+        security: &Security,
+        deadline: Deadline,
+        traffic: Arc<Traffic>,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Self, Error> {
+        let socket = connect(address, deadline, &stop)?;
         let session = security.tls.as_ref().map(|tls| {
             ClientConnection::new(Arc::clone(&tls.client), tls.server_name.clone()).map_err(|source| {
                 Error::Tls {
@@ -93,7 +105,7 @@ impl Connection {
             hello: own.clone(),
             sharing: Sharing::default(),
             traffic,
-            stop: Arc::default(),
+            stop,
         };
         connection.handshake(deadline)?;
         connection.hello = hello::greet(&mut connection, own, security, deadline)?;

@@ -43,6 +43,11 @@ pub(crate) enum Envelope {
     },
     /// The metrics of the stage under way; asked of the server that counts them.
     Metrics,
+    /// A piece of a file of the snapshots, for one who does not see their folder.
+    File {
+        name: String,
+        offset: u64,
+    },
 }
 
 /// A server's word on a command.
@@ -172,9 +177,13 @@ impl Driver {
             lock(&self.registering).insert(from, server);
         }
         self.post(Event::Request { from, request });
-        let reply = receiver.recv_timeout(Duration::from_secs(60)).ok();
+        let mut reply = receiver.recv_timeout(Duration::from_secs(60)).ok();
         lock(&self.replies).remove(&from);
         lock(&self.registering).remove(&from);
+        if let Some(Reply::Status { status }) = &mut reply {
+            // Here, where nobody holds the coordinator: the metrics may be busy for a moment.
+            status.metrics = self.host.get().and_then(|host| host.metrics().ok());
+        }
         reply
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use clickmill_coordinator::{
-    Answer, Command, Job, NUM_BUCKETS, Order, Push, ServerStatistics, SnapshotFiles,
+    Answer, Command, Job, MetricsStatus, NUM_BUCKETS, Order, Push, ServerStatistics, SnapshotFiles,
 };
 use clickmill_net::Traffic;
 use clickmill_table::TableConfig;
@@ -439,14 +439,14 @@ impl Host {
     }
 
     /// The metrics as they are now, and the updates so far.
-    pub(crate) fn metrics(&self) -> Result<serde_json::Value, Error> {
+    pub(crate) fn metrics(&self) -> Result<MetricsStatus, Error> {
         let is_validation = self.lock().is_validation;
         self.engine.with(|life| {
-            Ok(serde_json::json!({
-                "step": life.model.step,
-                "is_validation": is_validation,
-                "numbers": life.metrics.numbers(),
-            }))
+            Ok(MetricsStatus {
+                step: life.model.step,
+                is_validation,
+                numbers: life.metrics.numbers(),
+            })
         })
     }
 

@@ -16,6 +16,8 @@ mod metrics;
 mod model;
 mod moving;
 mod origin;
+mod pages;
+mod piece;
 mod push;
 mod rates;
 mod rounds;

@@ -71,10 +71,9 @@ impl Link {
             place => {
                 let address = settings.coordinator.as_deref().unwrap_or_default();
                 let (hello, within) = (own_hello(), Deadline::after(CONNECT));
-                let opened = Connection::open(address, &hello, &settings.security, within, Arc::default());
-                let opened = place.insert(opened?);
-                opened.stop_with(Arc::clone(&self.stop));
-                opened
+                let (security, stop) = (&settings.security, Arc::clone(&self.stop));
+                let opened = Connection::open_until(address, &hello, security, within, Arc::default(), stop);
+                place.insert(opened?)
             }
         };
         connection.send_json(&Envelope::Request(request), Kind::Control, 1, deadline)?;

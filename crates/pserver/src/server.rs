@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use clickmill_coordinator::{
     CallId, Command, Happening, Reply, Request, Settings, full_in_s, memory_happening,
 };
+use clickmill_monitor::Monitor;
 use clickmill_net::{Acceptance, Connection, Deadline, Listener, Security, Traffic};
 use clickmill_wire::{Frame, Kind};
 
@@ -18,6 +19,8 @@ use crate::health::{CoordinatorHealth, Health};
 use crate::host::Host;
 use crate::link::{ANSWER, Link, own_hello};
 use crate::memory::Guard;
+use crate::pages;
+use crate::piece::read_piece;
 
 /// Exit code of a process that was given the wrong token or the wrong encryption, as the command line has it.
 const WRONG_SETTINGS: i32 = 2;
@@ -143,6 +146,13 @@ impl Server {
             full_in_s: full_in_s(&statistics),
             statistics,
             coordinator,
+        }
+    }
+
+    /// Lets `monitor` answer for the coordinator, where that is in this process.
+    pub fn answer_on(&self, monitor: &Monitor) {
+        if let Some(driver) = &self.driver {
+            pages::open(monitor, driver);
         }
     }
 
@@ -316,6 +326,9 @@ impl Connections {
                 serde_json::to_vec(&self.obey(call, command, end))
             }
             Envelope::Metrics => serde_json::to_vec(&self.host.metrics()?),
+            Envelope::File { name, offset } => {
+                serde_json::to_vec(&read_piece(&self.host.folder, &name, offset)?)
+            }
         };
         reply.begin().bytes(&bytes.expect("messages are plain data"));
         Ok(Kind::Control)

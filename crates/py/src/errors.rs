@@ -123,6 +123,7 @@ pub(crate) fn samples(py: Python<'_>, error: &clickmill_samples::Error) -> PyErr
         Error::AbsentSlot { .. } => raise(py, &ABSENT_SLOT_ERROR, "AbsentSlotError", error.to_string()),
         Error::Slot { .. }
         | Error::Io { .. }
+        | Error::Arrival { .. }
         | Error::Compressed { .. }
         | Error::Header { .. }
         | Error::BadLines { .. }

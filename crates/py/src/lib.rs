@@ -4,6 +4,7 @@
 //! microseconds runs detached from the interpreter.
 
 mod arrays;
+mod arrivals;
 mod batch;
 mod build_info;
 mod dense;
@@ -29,6 +30,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use crate::arrivals::Arrivals;
     #[pymodule_export]
     use crate::batch::Batch;
     #[pymodule_export]

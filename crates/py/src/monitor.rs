@@ -20,13 +20,24 @@ fn borrowed(labels: Option<&Labels>) -> Vec<(&str, &str)> {
 /// Answers `/metrics`, `/healthz` and `/readyz` on a thread of its own, until it is closed.
 ///
 /// Port 0 takes a free one. An address beyond this machine needs a token, which readers of metrics send as
-/// `Authorization: Bearer`, unless `is_insecure`. The process is not ready until `set_ready` says so.
+/// `Authorization: Bearer` or as `X-Clickmill-Token`, unless `is_insecure`. The process is not ready until
+/// `set_ready` says so.
 #[pyclass(frozen)]
 pub(crate) struct Monitor {
     // Taken out by `close`.
     server: std::sync::Mutex<Option<RustMonitor>>,
     metrics: Metrics,
     address: String,
+}
+
+impl Monitor {
+    /// Nothing is done where it is closed already.
+    pub(crate) fn with(&self, work: impl FnOnce(&RustMonitor)) {
+        let server = self.server.lock().expect("nobody panics with it");
+        if let Some(server) = &*server {
+            work(server);
+        }
+    }
 }
 
 #[pymethods]
@@ -54,12 +65,13 @@ impl Monitor {
     /// Say whether the process can be used; `reason` tells people what it waits for.
     #[pyo3(signature = (is_ready, reason = "not ready"))]
     fn set_ready(&self, is_ready: bool, reason: &str) {
-        let server = self.server.lock().expect("nobody panics with it");
-        match &*server {
-            Some(server) if is_ready => server.set_ready(),
-            Some(server) => server.set_not_ready(reason),
-            None => {}
-        }
+        self.with(|server| {
+            if is_ready {
+                server.set_ready();
+            } else {
+                server.set_not_ready(reason);
+            }
+        });
     }
 
     /// The counter of this name, which ends in `_total`, and of these labels.

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use serde::Deserialize;
 
 use crate::errors;
+use crate::monitor::Monitor;
 use crate::remote::WireSettings;
 
 #[derive(Deserialize)]
@@ -105,6 +106,12 @@ impl Pserver {
     fn health(&self, py: Python<'_>) -> String {
         let health = py.detach(|| self.inner.health());
         serde_json::to_string(&health).expect("numbers and texts")
+    }
+
+    /// Lets `monitor` answer `/status`, `/scale`, `/snapshot` and `/stop` for the coordinator, where that is in
+    /// this process.
+    fn answer_on(&self, monitor: &Monitor) {
+        monitor.with(|monitor| self.inner.answer_on(monitor));
     }
 
     /// Ends all connections.

@@ -12,7 +12,7 @@ use crate::Error;
 /// Longest pause before a broken connection is made again.
 const MAX_PAUSE: Duration = Duration::from_millis(500);
 
-/// Opening a connection cannot be given up half-way.
+/// Longer than this nobody takes who is there.
 const OPENING: Duration = Duration::from_secs(10);
 
 /// The number of the request that was sent, or why it was not.
@@ -147,9 +147,9 @@ impl Link {
             empty => {
                 let traffic = Arc::clone(&self.traffic);
                 let within = Deadline::after(deadline.left().unwrap_or_default().min(OPENING));
+                let (hello, security, stop) = (&self.hello, &self.security, Arc::clone(&self.stop));
                 let mut opened =
-                    Connection::open(&self.address, &self.hello, &self.security, within, traffic)?;
-                opened.stop_with(Arc::clone(&self.stop));
+                    Connection::open_until(&self.address, hello, security, within, traffic, stop)?;
                 if self.shares_memory {
                     opened.share_memory();
                 }

@@ -61,6 +61,8 @@ def serve(options: PserverOptions, listening: Callable[[str, str | None], None])
     try:
         _make_folder(options.snapshots)
         server = _core.Pserver(json.dumps(_settings(options)))
+        if monitoring is not None:
+            monitoring.tell_cluster(server)
         try:
             listening(server.address, None if monitoring is None else monitoring.address)
             outcome = _serve(server, monitoring)
