@@ -8,14 +8,24 @@ ClickmillError
   FormatError               a file of ours that is damaged or of another version: file, place, found
   StateError(RuntimeError)  a call that does not fit the state of the object
   StorageError              a file or folder that cannot be written: which, why
+  RemoteError               a store elsewhere that cannot be reached, or fails: URL, why
+    AccessError(ConfigError) it does not let this process in
   MemberLostError           a member of a cluster is gone or silent: who waited, for what, how long
   RunFailedError            the coordinator of a cluster has ended the run: why
+  DeadlineError             what was waited for has not come in the time that was given for it
+  GaveUpError               a pod of a job has been started again as often as it may be: what failed last
   DivergedError             training came to numbers that are not finite: pass, batch, loss
   WireError                 another process of the cluster cannot be reached or understood: which, why
     UnreachableError        nobody listens there: which address, why
     PortTakenError          somebody else listens there: which address, why
     TokenError(ConfigError) the two have not the same token
     EpochError              the cluster has gone on without this process, which may join again
+  KubernetesError           a Kubernetes cluster fails or says no: what was asked of it, why
+    ClusterUnreachableError its API server does not answer: which, why
+    ForbiddenError          this user may not do that: verb, resource, namespace
+    NotFoundError           there is no such object or kind
+    ConflictError           somebody else has made or changed it in the meantime
+    RefusedError            the object is not allowed, by its own rules or those of a webhook
   MissingExtra(ImportError) an optional dependency is not installed: what to install
 
 Terminated(SystemExit)      no error: a signal has told this process to end
@@ -113,12 +123,28 @@ class StorageError(ClickmillError):
     """A file or folder that cannot be written."""
 
 
+class RemoteError(ClickmillError):
+    """A store elsewhere (S3, HDFS, HTTP) cannot be reached, or does not do what it is asked for."""
+
+
+class AccessError(RemoteError, ConfigError):
+    """A store elsewhere does not let this process in; asking again would change nothing."""
+
+
 class MemberLostError(ClickmillError):
     """A member of a cluster is gone, or has not answered in time."""
 
 
 class RunFailedError(ClickmillError):
     """The coordinator of a cluster has ended the run; to start this process again would change nothing."""
+
+
+class DeadlineError(ClickmillError):
+    """What was waited for has not come in time; it may still come."""
+
+
+class GaveUpError(ClickmillError):
+    """A pod of a job has failed, and is not to be started again."""
 
 
 class DivergedError(ClickmillError):
@@ -157,6 +183,39 @@ class TokenError(WireError, ConfigError):
 
 class EpochError(WireError):
     """The cluster has gone on without this process; it may drop what it has under way, and join again."""
+
+
+class KubernetesError(ClickmillError):
+    """A Kubernetes cluster fails or says no."""
+
+    def __init__(
+        self, message: str, *, hint: str | None = None, status: int | None = None, reason: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        """HTTP status of the answer; None where there was none."""
+        self.reason = reason
+        """The cluster's own word for it, such as `AlreadyExists`."""
+
+
+class ClusterUnreachableError(KubernetesError):
+    """The API server of a cluster does not answer."""
+
+
+class ForbiddenError(KubernetesError):
+    """The cluster knows who asks, or does not, and says that they may not."""
+
+
+class NotFoundError(KubernetesError):
+    """There is no such object, namespace or kind."""
+
+
+class ConflictError(KubernetesError):
+    """Somebody else has made or changed the object since it was read."""
+
+
+class RefusedError(KubernetesError):
+    """The object is not allowed: by the rules of its kind, by a webhook or by a quota."""
 
 
 class MissingExtra(ClickmillError, ImportError):  # noqa: N818  # it says what to do, not what broke

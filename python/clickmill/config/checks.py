@@ -47,12 +47,17 @@ def run_problems(config: Config) -> list[Problem]:
         if is_started_here and runner.worker_num not in {1, runner.num_ranks}:
             message = f"is {runner.worker_num} for {runner.num_ranks} cards; each card has one process"
             problems.append(config.problem(message, ("runner", index, "worker_num")))
+        for key in _LOCAL_PATHS:
+            if "://" in getattr(runner, key):
+                message = "is a URL, and must be a path of this host; `save_checkpoint_path` may be a URL"
+                problems.append(config.problem(message, ("runner", index, key)))
         if runner.class_name == "infer" and not runner.init_model_path:
             message = "`infer` needs `init_model_path`, a checkpoint"
             problems.append(config.problem(message, ("runner", index, "class")))
     return problems
 
 
+_LOCAL_PATHS = ("output_path", "tensorboard_path", "runner_result_dump_path")
 _NOT_ON_SERVERS = {
     "save_step_full_interval": "checkpoints of a cluster with parameter servers hold all rows; "
     "`cluster.snapshot_full_interval` is what its snapshots go by",

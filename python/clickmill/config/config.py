@@ -49,8 +49,11 @@ class Config(Section):
 
     def problem(self, message: str, path: KeyPath) -> Problem:
         """A problem with the value at `path`, with the line in which it stands, for what is found later."""
-        place = Place(self.file) if self._document is None else self._document.value_place(path)
-        return place.problem(message, key=dotted(path))
+        return self.place(path).problem(message, key=dotted(path))
+
+    def place(self, path: KeyPath) -> Place:
+        """Where the value at `path` stands."""
+        return Place(self.file) if self._document is None else self._document.value_place(path)
 
     def placed(self, error: ConfigError) -> ConfigError:
         """The same error with the lines of the keys that its problems name; `error` where it names none."""

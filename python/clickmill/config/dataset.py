@@ -35,7 +35,7 @@ class ValidationConfig(Section):
     """Samples that are scored after each pass and never trained on; `data_path` or `fraction`."""
 
     data_path: Texts = ()
-    """Files, folders or patterns, as for the data set."""
+    """Files, folders, patterns or URLs, as for the data set."""
     fraction: Annotated[Fraction, Field(lt=1.0)] = 0.0
     """This share at the end of the data, by bytes, cut between lines; compressed files stay whole."""
 
@@ -75,7 +75,7 @@ class DatasetConfig(Section):
     type: Literal["DataLoader", "QueueDataset"] = "DataLoader"
     """Read for files of older systems: both stream through the same native reader."""
     data_path: Annotated[Texts, Field(min_length=1)]
-    """A file, a folder, a pattern such as `day_*.gz`, or a list of them; read in this order."""
+    """A file, a folder, a pattern such as `day_*.gz`, a URL of one of them, or a list; read in order."""
     format: Annotated[FormatConfig, Field(discriminator="kind"), BeforeValidator(_bare_kind)] | None = None
     """How samples are written; a kind alone is enough. Absent: `slots` with `sparse_slots`, else `criteo`."""
     schema_: SchemaConfig | None = Field(default=None, alias="schema")

@@ -87,23 +87,23 @@ class RunnerConfig(Section):
     """Folder for TensorBoard events. Empty: none are written."""
 
     init_model_path: str = ""
-    """Checkpoint that a new run starts from: parameters, rows and optimizer state. Empty: a new model."""
+    """Checkpoint, path or URL, that a new run starts from: with optimizer state. Empty: a new model."""
     init_pretraining_model_path: str = ""
-    """Checkpoint of which the weights that fit are taken, dense and of rows; optimizers start anew."""
+    """Checkpoint, path or URL, whose weights are taken where they fit; optimizers start anew."""
     finetuning_aspect_varnames: Texts = ()
     """Parameters, modules or tables to take from `init_pretraining_model_path`. Empty: all that fit."""
     save_checkpoint_interval: Interval = -1
     """Passes between checkpoints; the last pass is always saved. -1: the last one only."""
     save_checkpoint_path: str = ""
-    """Folder of the checkpoints. Empty: `checkpoints` in the folder of the run."""
-    save_checkpoint_style: Literal["epoch", "pass"] = "epoch"
-    """Folders `0`, `1`, ... or `pass-00000`, `pass-00001`, ..."""
+    """Folder of the checkpoints; a URL takes copies. Empty: `checkpoints` in the folder of the run."""
+    save_checkpoint_style: Literal["epoch", "pass", "short"] = "epoch"
+    """Folders `0`, `1`, ... or `pass-00000`, ... or `pass-0`, ... and, inside a pass, `batch-1000`, ..."""
     save_checkpoint_keep: Annotated[KeepPolicy, BeforeValidator(_bare_last)] | None = None
     """Which checkpoints stay; a number means so many of the newest. Absent: all stay."""
     save_step_interval: Interval = -1
     """Batches between checkpoints inside a pass. -1: none."""
     save_step_path: str = ""
-    """Folder of the checkpoints in a pass (`epoch_E_batch_B`). Empty: `steps` in the folder of the run."""
+    """The same for those in a pass (`epoch_E_batch_B`). Empty: `steps` in the folder of the run."""
     save_step_full_interval: PositiveCount = 1
     """Every so many of them holds all rows, those between only what changed. 1: all; so with servers."""
     evict_interval: Count = 0

@@ -1,0 +1,194 @@
+"""Checks of a job before it is submitted: what config.yaml and backend.yaml must agree on.
+
+All problems are reported at once, each with the place in the file that has to be changed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clickmill.config.backend.secrets import SECRETS
+from clickmill.config.checks import server_problems
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from clickmill.config.backend.models import BackendConfig
+    from clickmill.config.config import Config
+    from clickmill.config.document import KeyPath
+    from clickmill.config.runner import RunnerConfig
+    from clickmill.errors import Problem
+
+_FOLDERS = ("train_data_path", "test_data_path", "thirdparty_path", "afs_remote_mount_point")
+_ELSEWHERE = "`backend: Kubernetes`, `MPI`, `SSH` or `Local`"
+
+
+def submit_problems(config: Config, backend: BackendConfig) -> list[Problem]:
+    """Why the job cannot be submitted; empty where it can."""
+    problems = list(_modes(config))
+    if not problems:
+        runner = config.runners()[0]
+        problems += _runner(config, runner)
+        if backend.backend == "PaddleCloud":
+            problems += _paddlecloud_runner(config, backend, runner)
+    if backend.backend == "PaddleCloud":
+        problems += _paddlecloud(backend)
+    if backend.backend == "Kubernetes":
+        problems += _kubernetes(backend)
+    return problems
+
+
+def submit_notes(config: Config, backend: BackendConfig) -> list[Problem]:
+    """What is allowed but may not be meant."""
+    if backend.backend == "PaddleCloud":
+        return list(_paddlecloud_notes(config, backend))
+    return list(_idle_keys(backend))
+
+
+def is_single_card(backend: BackendConfig, runner: RunnerConfig) -> bool:
+    """Whether it is one process with one card, for which `class: train` is right on PaddleCloud."""
+    return (
+        backend.cluster_type == "k8s"
+        and runner.device == "gpu"
+        and runner.class_name == "train"
+        and not runner.is_cluster
+    )
+
+
+def _modes(config: Config) -> Iterator[Problem]:
+    if len(config.mode) > 1:
+        message = (
+            f"names {len(config.mode)} runners; a job is one of them: choose it with "
+            f"`--set mode={config.mode[0]}`"
+        )
+        yield config.problem(message, ("mode",))
+
+
+def _runner(config: Config, runner: RunnerConfig) -> Iterator[Problem]:
+    index = config.runner.index(runner)
+    if runner.class_name == "infer":
+        message = (
+            "`infer` runs in one process and is not submitted; use `cluster_train`, or score on this machine "
+            "with `clickmill infer`"
+        )
+        yield config.problem(message, ("runner", index, "class"))
+    elif runner.is_cluster and not runner.is_collective:
+        yield from server_problems(config, runner)
+
+
+def _paddlecloud_runner(config: Config, backend: BackendConfig, runner: RunnerConfig) -> Iterator[Problem]:
+    index = config.runner.index(runner)
+
+    def problem(key: str, message: str) -> Problem:
+        return config.problem(message, ("runner", index, key))
+
+    is_card = is_single_card(backend, runner)
+    if runner.class_name in {"train", "local_cluster_train"} and not is_card:
+        message = f"`{runner.class_name}` would run on every node by itself; use `cluster_train`"
+        yield problem("class", message)
+    if is_card and backend.submit.k8s_trainers > 1:
+        message = (
+            f"`train` is one process, but `submit.k8s_trainers` is {backend.submit.k8s_trainers}; "
+            "use `cluster_train` with `fleet_mode: collective`"
+        )
+        yield problem("class", message)
+    is_collective = runner.fleet_mode == "collective"
+    if backend.cluster_type == "mpi":
+        remedy = f"use `cluster_type: k8s`, or {_ELSEWHERE}"
+        if runner.device == "gpu":
+            yield problem("device", f"MPI clusters of PaddleCloud have no cards; use `cpu`, or {remedy}")
+        if is_collective:
+            message = f"MPI clusters of PaddleCloud train with parameter servers; use `ps`, or {remedy}"
+            yield problem("fleet_mode", message)
+    elif is_collective and runner.device == "cpu":
+        message = (
+            "collective jobs of PaddleCloud are for cards; use `device: gpu`, or `fleet_mode: ps`. "
+            f"clickmill itself trains collectively on CPUs too, with {_ELSEWHERE}"
+        )
+        yield problem("device", message)
+    elif runner.device == "gpu" and not is_collective and not is_card:
+        yield problem("device", "`gpu` needs `fleet_mode: collective`, not `ps`")
+
+
+def _empty(backend: BackendConfig, path: KeyPath, message: str) -> Iterator[Problem]:
+    section, key = path
+    value = getattr(getattr(backend, str(section)), str(key))
+    if not (value.get_secret_value() if path in SECRETS else value):
+        yield backend.problem(message, path)
+
+
+def _paddlecloud(backend: BackendConfig) -> Iterator[Problem]:
+    if backend.cluster_type is None:
+        message = "is missing; PaddleCloud has clusters of the types `mpi` and `k8s`"
+        yield backend.problem(message, ("cluster_type",))
+    yield from _empty(
+        backend,
+        ("config", "fs_name"),
+        "is empty, so the job has no file system; give it here, or by CLICKMILL_FS_NAME",
+    )
+    for path, variable in SECRETS.items():
+        message = (
+            f"is empty; give it by {variable}, or in a file that `{'.'.join(map(str, path))}_file` names"
+        )
+        yield from _empty(backend, path, message)
+    yield from _empty(
+        backend,
+        ("submit", "files"),
+        "is empty, so the nodes would have nothing to run; name files, for example `./*.py ./*.yaml`",
+    )
+    if backend.cluster_type == "mpi":
+        yield from _empty(
+            backend,
+            ("config", "train_data_path"),
+            "is empty, so the nodes would have no data; name a folder on the file system, "
+            "which they will see as `./train_data`",
+        )
+
+
+def _paddlecloud_notes(config: Config, backend: BackendConfig) -> Iterator[Problem]:
+    yield from _empty(
+        backend, ("config", "output_path"), "is empty: nothing that the job writes is kept when it has ended"
+    )
+    if backend.cluster_type == "mpi":
+        for name in ("test_data", "thirdparty"):
+            message = f"is empty: the nodes will have nothing in `./{name}`"
+            yield from _empty(backend, ("config", f"{name}_path"), message)
+    if backend.cluster_type == "k8s":
+        message = "is empty: nothing will be mounted; what it names is seen as `./afs`"
+        yield from _empty(backend, ("config", "afs_remote_mount_point"), message)
+    message = "is empty: machines are given to groups; name yours"
+    yield from _empty(backend, ("submit", "group"), message)
+    if "use_python3" in backend.config.model_fields_set and not backend.config.use_python3:
+        message = "asks for Python 2, on which clickmill does not run; Python 3 is asked for"
+        yield backend.problem(message, ("config", "use_python3"))
+    runner = config.runners()[0]
+    is_one_card = backend.submit.k8s_trainers == 1 and backend.submit.k8s_gpu_card == 1
+    if backend.cluster_type == "k8s" and runner.is_collective and is_one_card:
+        place: KeyPath = ("runner", config.runner.index(runner), "class")
+        yield config.problem("one worker with one card is what `class: train` is for", place)
+
+
+def _idle_keys(backend: BackendConfig) -> Iterator[Problem]:
+    """A key that is set to something and does nothing must not look as if it did."""
+    if backend.config.output_path:
+        where = "`kubernetes.output`" if backend.backend == "Kubernetes" else "`output_path` of the runner"
+        message = f"has no effect here; {where} says where the job writes"
+        yield backend.problem(message, ("config", "output_path"))
+    if backend.backend == "Kubernetes":
+        return
+    for key in _FOLDERS:
+        if getattr(backend.config, key):
+            message = "has no effect here; name the address in `data_path` of the data set"
+            yield backend.problem(message, ("config", key))
+
+
+def _kubernetes(backend: BackendConfig) -> Iterator[Problem]:
+    message = "is empty; name the image that pods run, as `deploy/docker` builds it"
+    yield from _empty(backend, ("kubernetes", "image"), message)
+    files = backend.config
+    if not files.fs_name:
+        for key in _FOLDERS:
+            if getattr(files, key):
+                message = f"is empty, but `config.{key}` is a folder on it; give it, or set CLICKMILL_FS_NAME"
+                yield backend.problem(message, ("config", "fs_name"))
+                return

@@ -1,0 +1,320 @@
+"""backend.yaml: what is read, and what every mistake says."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clickmill.config.backend import BackendConfig, load_backend, parse_backend
+from clickmill.config.backend.secrets import VARIABLES
+from clickmill.errors import ConfigError, Problem
+
+from .backend_examples import EXAMPLES, FULL, MPI
+
+Find = Callable[..., dict[str | None, Problem]]
+
+SMALL = "backend: Local\n"
+
+
+@pytest.fixture(autouse=True)
+def _without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES.values():
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def wrong() -> Find:
+    """Problems of a text, by key."""
+
+    def find(text: str, **options: list[str]) -> dict[str | None, Problem]:
+        with pytest.raises(ConfigError) as error:
+            parse_backend(text, **options)
+        assert error.value.problems
+        return {problem.key: problem for problem in error.value.problems}
+
+    return find
+
+
+@pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES.keys())
+def test_every_example_is_accepted_unchanged(text: str) -> None:
+    backend = parse_backend(text)
+    assert backend.backend == "PaddleCloud"
+    assert backend.submit.files == ("./*.py", "./*.yaml")
+    assert backend.submit.name == "paddlerec-ctr"
+
+
+def test_examples_mean_what_they_say() -> None:
+    backend = parse_backend(FULL)
+    submit, communicator = backend.submit, backend.config.communicator
+    assert (submit.nodes, submit.k8s_trainers, submit.k8s_cpu_cores) == (2, 2, 4)
+    assert (submit.k8s_ps_num, submit.k8s_ps_cores, submit.k8s_gpu_card) == (2, 4, 1)
+    assert (communicator.send_queue_size, communicator.thread_pool_size) == (5, 32)
+    assert communicator.is_sgd_optimizer is False
+    assert backend.config.use_python3 is True
+    assert parse_backend(MPI).config.fs_ugi.get_secret_value() == "usr,pwd"
+
+
+def test_defaults_are_those_of_the_original() -> None:
+    backend = parse_backend(SMALL)
+    submit = backend.submit
+    assert (submit.priority, submit.job_name, submit.group) == ("high", "PaddleRecClusterJob", "paddle")
+    assert submit.start_cmd == "python -m paddlerec.run -m config.yaml"
+    assert (submit.nodes, submit.k8s_trainers, submit.k8s_ps_num, submit.k8s_ps_cores) == (1, 1, 1, 2)
+    assert (submit.cpu_cores(is_collective=True), submit.cpu_cores(is_collective=False)) == (1, 2)
+    assert submit.k8s_gpu_card == 1
+    assert backend.config.paddle_version == "1.7.2"
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        ("local", "Local"),
+        ("PADDLECLOUD", "PaddleCloud"),
+        ("kubernetes", "Kubernetes"),
+        ("K8S", "Kubernetes"),
+        ("ssh", "SSH"),
+        ("Mpi", "MPI"),
+    ],
+)
+def test_backend_is_read_in_any_case(written: str, name: str) -> None:
+    assert parse_backend(f"backend: {written}\ncluster_type: K8S\n").backend == name
+
+
+@pytest.mark.parametrize(("written", "name"), [("MPI", "mpi"), ("K8s", "k8s"), ("k8s", "k8s")])
+def test_cluster_type_is_read_in_any_case(written: str, name: str) -> None:
+    assert parse_backend(f"backend: paddlecloud\ncluster_type: {written}\n").cluster_type == name
+
+
+def test_key_without_a_value_counts_as_not_written() -> None:
+    backend = parse_backend("backend: Local\nconfig:\n  fs_name:\nsubmit:\n  files:\n  nodes:\n")
+    assert (backend.config.fs_name, backend.submit.files, backend.submit.nodes) == ("", (), 1)
+
+
+# Two spellings of a key
+
+
+@pytest.mark.parametrize("key", ["k8s_cpu_cores", "k8s-cpu-cores"])
+def test_both_spellings_are_read(key: str) -> None:
+    assert parse_backend(f"{SMALL}submit: {{{key}: 4}}\n").submit.k8s_cpu_cores == 4
+
+
+def test_key_that_is_written_twice_warns_with_both_lines() -> None:
+    backend = parse_backend(FULL)
+    assert [(note.key, note.line) for note in backend.notes] == [
+        ("submit.k8s_trainers", 40),
+        ("submit.k8s-cpu-cores", 41),
+    ]
+    assert "in line 36 and in line 40; the last one wins" in backend.notes[0].message
+
+
+@pytest.mark.parametrize(
+    ("lines", "value", "pair"),
+    [
+        (("k8s_cpu_cores: 1", "k8s-cpu-cores: 2"), 2, (3, 4)),
+        (("k8s-cpu-cores: 1", "k8s_cpu_cores: 2"), 2, (3, 4)),
+        (("k8s_cpu_cores: 1", "k8s-cpu-cores: 2", "k8s_cpu_cores: 3"), 3, (4, 5)),
+    ],
+)
+def test_of_two_spellings_the_last_line_wins(
+    lines: tuple[str, ...], value: int, pair: tuple[int, int]
+) -> None:
+    backend = parse_backend("\n".join(["backend: Local", "submit:", *(f"  {line}" for line in lines)]))
+    assert backend.submit.k8s_cpu_cores == value
+    words = backend.notes[-1].message
+    assert f"in line {pair[0]};" in words
+    assert f"line {pair[1]}" in words
+
+
+def test_names_of_a_communicator_knob_are_one_key() -> None:
+    text = f"""{SMALL}config:
+  communicator:
+    FLAGS_communicator_max_send_grad_num_before_recv: 2
+    FLAGS_communicator_min_send_grad_num_before_recv: 3
+"""
+    backend = parse_backend(text)
+    assert backend.config.communicator.max_send_grad_num_before_recv == 3
+    assert "in line 4;" in backend.notes[0].message
+
+
+def test_free_keys_keep_their_spelling() -> None:
+    text = f"{SMALL}kubernetes: {{node_selector: {{a-b: x, a_b: y}}, env: {{A: 1}}}}\n"
+    kubernetes = parse_backend(text).kubernetes
+    assert kubernetes.node_selector == {"a-b": "x", "a_b": "y"}
+    assert kubernetes.env == {"A": "1"}
+
+
+@pytest.mark.parametrize("path", ["submit.k8s_cpu_cores", "submit.k8s-cpu-cores"])
+@pytest.mark.parametrize("key", ["k8s_cpu_cores", "k8s-cpu-cores"])
+def test_override_replaces_either_spelling(path: str, key: str) -> None:
+    backend = parse_backend(f"{SMALL}submit: {{{key}: 4}}\n", overrides=[f"{path}=8"])
+    assert backend.submit.k8s_cpu_cores == 8
+
+
+# Mistakes
+
+
+def test_unknown_key_names_line_column_and_the_nearest_key(wrong: Find) -> None:
+    found = wrong("backend: Local\nsubmit:\n  k8s_trainer: 2\n")["submit.k8s_trainer"]
+    assert str(found) == ("backend.yaml:3:3: `submit.k8s_trainer`: unknown key; did you mean `k8s_trainers`?")
+
+
+def test_all_problems_are_reported_at_once(wrong: Find) -> None:
+    text = """\
+backend: PadleCloud
+cluster_type: yarn
+config: {use_python3: maybe, communicator: {send_queue_size: 0}}
+submit: {priority: highest, nodes: none, job_name: "a b", k8s_ps_num: 0}
+kubernetes: {port: 65535, volumes: [{name: data, mount: /data}], output: {claim: a, host_path: /b}}
+"""
+    found = wrong(text)
+    assert set(found) == {
+        "backend", "cluster_type", "config.use_python3", "config.communicator.send_queue_size",
+        "submit.priority", "submit.nodes", "submit.job_name", "submit.k8s_ps_num",
+        "kubernetes.port", "kubernetes.volumes.0", "kubernetes.output",
+    }  # fmt: skip
+    assert found["backend"].suggestion == "PaddleCloud"
+    assert all(problem.line for problem in found.values())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "is empty"),
+        ("- a\n", "not a list"),
+        ("submit: {}\n", "required key is missing"),
+        ("backend: Local\nsubmit: 3\n", "mapping"),
+        ("backend: [Local]\n", "must be one of"),
+        ("backend: Local\nsubmit:\n\tnodes: 2\n", "not valid YAML"),
+        ('backend: Local\nconfig: {output_path: "a\\nb"}\n', "one line"),
+        ('backend: Local\nsubmit: {ak: "a\\nb"}\n', "one line"),
+        ("backend: Local\nkubernetes: {resources: {trainer: {memory: much}}}\n", "quantity"),
+    ],
+)
+def test_wrong_text_says_what_is_wrong(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        parse_backend(text)
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot read .*backend\.yaml`: No such file"):
+        load_backend(tmp_path / "backend.yaml")
+
+
+def test_folder_stands_for_its_backend_yaml(tmp_path: Path) -> None:
+    (tmp_path / "backend.yaml").write_text(SMALL)
+    assert load_backend(tmp_path).backend == "Local"
+
+
+# Names of jobs
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("PaddleRec_CTR", "paddlerec-ctr"),
+        ("a.b--c_", "a-b-c"),
+        ("2026", "job-2026"),
+        ("x" * 39 + "_yy", "x" * 39),
+        ("x" * 100, "x" * 40),
+    ],
+)
+def test_name_of_a_job_becomes_a_dns_label(name: str, label: str) -> None:
+    assert parse_backend(SMALL, overrides=[f"submit.job_name='{name}'"]).submit.name == label
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "-rf", "$(id)", "a b", "名"])
+def test_name_that_a_shell_or_folder_could_mistake_is_refused(name: str, wrong: Find) -> None:
+    assert "submit.job_name" in wrong(f'{SMALL}submit: {{job_name: "{name}"}}\n')
+
+
+# Secrets
+
+SECRET = "backend: PaddleCloud\nconfig: {fs_ugi: 'me,pass-word'}\nsubmit: {ak: key-id, sk: key-secret}\n"
+
+
+def test_secrets_are_not_shown() -> None:
+    backend = parse_backend(SECRET)
+    shown = f"{backend!r} {backend} {backend.model_dump()} {backend.model_dump_json()}"
+    assert not any(secret in shown for secret in ("pass-word", "key-id", "key-secret"))
+    assert set(backend.secrets) == {"me,pass-word", "key-id", "key-secret"}
+
+
+def test_environment_counts_more_than_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = {"FS_NAME": "hdfs://there", "FS_UGI": "you,other", "AK": "other-id", "SK": "other-secret"}
+    for name, value in values.items():
+        monkeypatch.setenv(f"CLICKMILL_{name}", f" {value}\n")
+    for text in (SECRET, "backend: PaddleCloud\n"):
+        backend = parse_backend(text)
+        assert backend.config.fs_name == "hdfs://there"
+        assert set(backend.secrets) == {"you,other", "other-id", "other-secret"}
+
+
+def test_secret_is_read_from_a_file_beside_backend_yaml(tmp_path: Path) -> None:
+    (tmp_path / "sk").write_text("key-secret\n")
+    (tmp_path / "sk").chmod(0o600)
+    (tmp_path / "backend.yaml").write_text("backend: PaddleCloud\nsubmit: {sk_file: sk}\n")
+    backend = load_backend(tmp_path / "backend.yaml")
+    assert backend.secrets == ("key-secret",)
+    assert backend.secret_files == ("sk",)
+    assert backend.notes == ()
+
+
+def test_secret_that_others_can_read_is_warned_of(tmp_path: Path) -> None:
+    (tmp_path / "sk").write_text("key-secret\n")
+    (tmp_path / "sk").chmod(0o644)
+    file = tmp_path / "backend.yaml"
+    file.write_text("backend: PaddleCloud\nsubmit: {sk_file: sk, ak: key-id}\n")
+    file.chmod(0o640)
+    notes = {note.key: note for note in load_backend(file).notes}
+    assert set(notes) == {"submit.sk_file", "submit.ak"}
+    assert f"chmod 600 {tmp_path / 'sk'}" in notes["submit.sk_file"].message
+    assert "CLICKMILL_AK" in notes["submit.ak"].message
+    assert not any("key-id" in str(note) for note in notes.values())
+    file.chmod(0o600)
+    (tmp_path / "sk").chmod(0o600)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert load_backend(file).notes == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(None, "No such file"), (b"", "holds nothing"), (b"\xff", "not UTF-8"), (b"x" * 5000, "more than 4096")],
+)
+def test_file_of_a_secret_that_cannot_be_used_is_named(
+    tmp_path: Path, content: bytes | None, words: str
+) -> None:
+    if content is not None:
+        (tmp_path / "sk").write_bytes(content)
+    (tmp_path / "backend.yaml").write_text("backend: PaddleCloud\nsubmit: {sk_file: sk}\n")
+    with pytest.raises(ConfigError, match=words) as error:
+        load_backend(tmp_path / "backend.yaml")
+    assert error.value.problems[0].key == "submit.sk_file"
+    assert error.value.problems[0].line == 2
+
+
+def test_secret_that_is_given_twice_is_refused(wrong: Find) -> None:
+    found = wrong("backend: PaddleCloud\nsubmit: {sk: key-secret, sk_file: sk}\n")["submit.sk_file"]
+    assert "leave one of them out" in found.message
+
+
+@pytest.mark.parametrize("path", ["submit.sk", "submit.ak", "config.fs_ugi", "config.fs-ugi"])
+def test_secret_on_the_command_line_is_refused_and_not_repeated(path: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        parse_backend(SMALL, overrides=[f"{path}=hunter2"])
+    assert "hunter2" not in str(error.value)
+    assert "can be read by everybody" in str(error.value)
+
+
+def test_sections_are_frozen() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        parse_backend(SMALL).submit.nodes = 3  # type: ignore[misc]
+
+
+def test_shown_backend_parses_to_itself() -> None:
+    shown = parse_backend(f"{SMALL}submit: {{nodes: 3}}\n").model_dump(mode="json")
+    for section, key in (("config", "fs_ugi"), ("submit", "ak"), ("submit", "sk")):
+        del shown[section][key]
+    assert BackendConfig.model_validate(shown).submit.nodes == 3
