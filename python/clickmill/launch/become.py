@@ -53,7 +53,6 @@ def role_command(
             is_json=is_json,
         )
     if role.kind == "pserver":
-        assert role.index is not None
         assert role.address is not None
         return pserver_command(
             role.index,
@@ -63,6 +62,7 @@ def role_command(
             secrets=secrets,
             pservers=role.num_pservers or runner.server_num,
             cluster=runner.cluster,
+            announced=role.announced,
             metrics_port=role.metrics_port,
             talk=source.talk,
             is_json=is_json,
@@ -74,6 +74,7 @@ def role_command(
         coordinator=role.coordinator,
         secrets=secrets,
         metrics_port=role.metrics_port,
+        metrics_host=role.metrics_host,
         is_json=is_json,
     )
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 _FINAL_CODES = frozenset({2, 3, 4})
 """Wrong arguments or configuration, unreadable samples, a damaged file."""
-_FINAL_KINDS = frozenset({"MissingExtra", "DivergedError", "RunFailedError"})
+FINAL_KINDS = frozenset({"MissingExtra", "DivergedError", "RunFailedError"})
+"""Errors of another exit code after which another try would end in the same way."""
 _MEMBER = re.compile(r"\b(?:pserver|trainer|worker) \d+\b")
 """As the coordinator, too, names them."""
 SPACE_HINT = "free some space and go on with `--resume`"
@@ -34,7 +35,7 @@ def exit_words(code: int) -> str:
 
 def is_final(code: int, words: Sequence[str]) -> bool:
     """Whether another try would end in the same way."""
-    return code in _FINAL_CODES or (_last_told(words) or {}).get("kind") in _FINAL_KINDS
+    return code in _FINAL_CODES or (_last_told(words) or {}).get("kind") in FINAL_KINDS
 
 
 def is_lost(words: Sequence[str]) -> bool:

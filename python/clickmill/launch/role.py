@@ -77,7 +77,7 @@ class Source:
 
 
 def pserver_command(
-    index: int,
+    index: int | None,
     listen: Address,
     *,
     pservers: int,
@@ -85,15 +85,23 @@ def pserver_command(
     snapshots: str,
     secrets: Secrets,
     cluster: ClusterConfig,
+    announced: Address | None = None,
     metrics_port: int = 0,
     talk: Sequence[str] = (),
     is_json: bool = True,
     clickmill: Sequence[str] | None = None,
 ) -> RoleCommand:
-    """Parameter server `index`; number 0 is the coordinator and needs to be told of none."""
+    """Parameter server `index`; number 0 is the coordinator and needs to be told of none.
+
+    One without a number takes the place of one that is missing, or waits as a spare.
+    """
     argv = [*(clickmill or CLICKMILL), *talk, "pserver", "--host", listen.host, "--port", str(listen.port)]
-    argv += ["--index", str(index), "--snapshots", snapshots]
-    if index > 0:
+    if announced is not None:
+        argv += ["--announce", str(announced)]
+    if index is not None:
+        argv += ["--index", str(index)]
+    argv += ["--snapshots", snapshots]
+    if index != 0:
         assert coordinator is not None
         argv += ["--coordinator", str(coordinator)]
     else:
@@ -108,7 +116,8 @@ def pserver_command(
         argv += ["--tls-authority", tls.authority, "--tls-server-name", tls.server_name]
     if metrics_port:
         argv += ["--metrics-port", str(metrics_port)]
-    return RoleCommand(f"pserver {index}", (*argv, *secrets.arguments, *_json(is_json)))
+    name = "pserver" if index is None else f"pserver {index}"
+    return RoleCommand(name, (*argv, *secrets.arguments, *_json(is_json)))
 
 
 def trainer_command(
@@ -118,6 +127,7 @@ def trainer_command(
     coordinator: Address,
     secrets: Secrets,
     metrics_port: int = 0,
+    metrics_host: str = "",
     is_json: bool = True,
     clickmill: Sequence[str] | None = None,
 ) -> RoleCommand:
@@ -132,6 +142,7 @@ def trainer_command(
     ]
     if metrics_port:
         argv += ["--metrics-port", str(metrics_port)]
+        argv += ["--metrics-host", metrics_host] if metrics_host else []
     if index is not None:
         argv += ["--name", f"trainer {index}"]
     argv += [*secrets.arguments, *_json(is_json)]

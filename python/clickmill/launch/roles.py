@@ -62,6 +62,8 @@ class Role:
     """Parameter server 0; None for itself where it was not told."""
     address: Address | None = None
     """Where this process listens: a parameter server, or a collective worker."""
+    announced: Address | None = None
+    """Where others find a parameter server that listens at another address."""
     workers: tuple[Address, ...] = ()
     """Of all collective workers, by rank."""
     job: str = ""
@@ -77,6 +79,8 @@ class Role:
     snapshots: str | None = None
     """Folder for snapshots of a parameter server."""
     metrics_port: int = 0
+    metrics_host: str = ""
+    """Where a trainer answers there; empty: for this machine alone."""
     is_insecure: bool = False
 
     @property

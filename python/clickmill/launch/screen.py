@@ -22,6 +22,21 @@ _COLOURS = {
 """ANSI codes, by kind of role and in turn by index; red is for errors."""
 
 
+def coloured_name(name: str, width: int) -> str:
+    """`trainer 0` in the colour of that trainer, padded."""
+    kind, _, index = name.partition(" ")
+    colours = _COLOURS.get(kind, (37,))
+    return f"\x1b[{colours[int(index or 0) % len(colours)]}m{name:<{width}}\x1b[0m"
+
+
+def readable(line: str) -> list[str]:
+    """A line of a role as people read it: an error that was told as JSON in its words."""
+    told = told_error(line)
+    if told is None:
+        return [line]
+    return [f"error: {told['message']}", *([f"hint: {told['hint']}"] if told.get("hint") else [])]
+
+
 class Display(Protocol):
     """A progress bar that lines are written above."""
 
@@ -48,12 +63,9 @@ class Screen:
 
     def line(self, name: str, text: str) -> None:
         """`trainer 0 | text`; an error that was told as JSON in its words."""
-        told = told_error(text)
-        shown = [text]
-        if told is not None:
-            shown = [f"error: {told['message']}", *([f"hint: {told['hint']}"] if told.get("hint") else [])]
-        for each in shown:
-            self._write(f"{self._prefix(name)} | {each}")
+        prefix = coloured_name(name, self._width) if self._is_coloured else f"{name:<{self._width}}"
+        for each in readable(text):
+            self._write(f"{prefix} | {each}")
 
     def note(self, text: str) -> None:
         """Words of the supervisor."""
@@ -72,14 +84,6 @@ class Screen:
             with contextlib.suppress(OSError, ValueError):  # the reason of the end counts, not a lost bar
                 self._display.close()
             self._display = None
-
-    def _prefix(self, name: str) -> str:
-        padded = f"{name:<{self._width}}"
-        if not self._is_coloured:
-            return padded
-        kind, _, index = name.partition(" ")
-        colours = _COLOURS.get(kind, (37,))
-        return f"\x1b[{colours[int(index or 0) % len(colours)]}m{padded}\x1b[0m"
 
     def _write(self, text: str) -> None:
         try:
