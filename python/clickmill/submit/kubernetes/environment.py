@@ -1,0 +1,77 @@
+"""Variables that tell a process in a pod who it is, under our names and those of older jobs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clickmill.submit.kubernetes.config_map import TRAINERS_KEY
+
+if TYPE_CHECKING:
+    from clickmill.submit.kubernetes.metadata import Object
+    from clickmill.submit.kubernetes.names import RoleName
+    from clickmill.submit.kubernetes.plan import JobPlan
+
+
+RETRY_ANNOTATION = "volcano.sh/job-retry-count"
+"""Volcano's own, on every pod."""
+GRACE_PERIOD_S = 60
+"""Between being told to end and being killed: a server that leaves takes a snapshot first."""
+
+
+def environment(plan: JobPlan, role: RoleName) -> list[Object]:
+    """In the order in which they are written: later ones may refer to earlier ones, and users' come last."""
+    word = role.upper()
+    port = str(plan.settings.port)
+    fixed = {
+        "CLICKMILL_ROLE": word,
+        "CLICKMILL_JOB": plan.names.job,
+        "CLICKMILL_SERVICE": plan.names.service,
+        "CLICKMILL_PORT": port,
+        "CLICKMILL_METRICS_PORT": str(plan.metrics_port),
+        "CLICKMILL_CACHE": "/cache",
+        "CLICKMILL_GRACE_S": str(GRACE_PERIOD_S),
+        "HOME": "/job",
+        "TRAINING_ROLE": word,
+        "PADDLE_TRAINING_ROLE": word,
+        "PADDLE_JOB_NAME": plan.names.job,
+        "PADDLE_IS_LOCAL": "0",
+        "PADDLE_PORT": port,
+    }
+    if plan.settings.insecure:
+        fixed["CLICKMILL_INSECURE"] = "1"
+    return [
+        _field("POD_NAME", "metadata.name"),
+        _field("POD_IP", "status.podIP"),
+        _field("PADDLE_CURRENT_IP", "status.podIP"),
+        _field("NAMESPACE", "metadata.namespace"),
+        *_numbers(plan),
+        *_restarts(plan),
+        *({"name": name, "value": value} for name, value in {**fixed, **plan.environment}.items()),
+    ]
+
+
+def _numbers(plan: JobPlan) -> list[Object]:
+    names = ("CLICKMILL_TRAINERS", "PADDLE_TRAINERS_NUM")
+    if plan.is_collective:  # their number is part of what they compute, and cannot change
+        return [{"name": name, "value": str(plan.role("worker").replicas)} for name in names]
+    reference = {"configMapKeyRef": {"key": TRAINERS_KEY, "name": plan.names.size, "optional": False}}
+    servers = str(plan.role("pserver").replicas)
+    return [
+        *({"name": name, "valueFrom": reference} for name in names),
+        {"name": "CLICKMILL_PSERVERS", "value": servers},
+        {"name": "PADDLE_PSERVERS_NUM", "value": servers},
+    ]
+
+
+def _restarts(plan: JobPlan) -> list[Object]:
+    """How often pods of the job have been started again when this one was made, and how often they may be."""
+    if plan.settings.scheduler != "volcano":
+        return []
+    return [
+        _field("CLICKMILL_RESTARTS", f"metadata.annotations['{RETRY_ANNOTATION}']"),
+        {"name": "CLICKMILL_MAX_RESTARTS", "value": str(plan.settings.max_restarts)},
+    ]
+
+
+def _field(name: str, path: str) -> Object:
+    return {"name": name, "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": path}}}

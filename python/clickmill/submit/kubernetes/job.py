@@ -1,0 +1,102 @@
+"""A job on Kubernetes from what was asked for: files, variables, data and credentials."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clickmill.config.backend.secrets import VARIABLES
+from clickmill.submit.kubernetes.plan import make_plan
+from clickmill.submit.package import collect_package, config_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from clickmill.submit.kubernetes.plan import JobPlan
+    from clickmill.submit.request import Request
+
+FS_UGI = VARIABLES["config", "fs_ugi"]
+FS_NAME = VARIABLES["config", "fs_name"]
+S3_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+S3_SETTINGS = ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
+"""Where a store of one's own is; no secrets."""
+FOLDERS = {
+    "train_data": "train_data_path",
+    "test_data": "test_data_path",
+    "thirdparty": "thirdparty_path",
+    "afs": "afs_remote_mount_point",
+}
+"""Folders of a node, and the key that says where on the file system of the job they come from."""
+
+
+def plan_job(request: Request, namespace: str, environ: Mapping[str, str] | None = None) -> JobPlan:
+    """The plan of the job in a namespace. Raises ConfigError with all that does not fit on Kubernetes."""
+    environ = os.environ if environ is None else environ
+    files = collect_package(request.config, request.backend)
+    return make_plan(
+        request.config,
+        request.backend,
+        {file.name: file.read() for file in files},
+        namespace=namespace,
+        config_file=config_name(request.config) or request.source.model,
+        overrides=(*request.source.overrides, *data_overrides(request)),
+        environment=dict(_variables(request, environ)),
+        access_variables=tuple(access_of(request, environ)),
+    )
+
+
+def access_of(request: Request, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Credentials that pods need for HDFS and S3, by variable. Keys for S3 only where the job reads S3."""
+    environ = os.environ if environ is None else environ
+    found = {FS_UGI: request.backend.config.fs_ugi.get_secret_value()}
+    if _reads_s3(request):
+        found |= {name: environ.get(name, "") for name in S3_KEYS}
+    return {name: value for name, value in found.items() if value}
+
+
+def data_overrides(request: Request) -> Iterator[str]:
+    """Data sets in `./train_data` and the like are read from where `config` says that those come from.
+
+    A volume that is mounted there comes first.
+    """
+    backend, config = request.backend, request.config
+    here = Path(os.path.normpath(Path(config.file).parent / config.workspace))
+    mounts = {os.path.normpath(volume.mount) for volume in backend.kubernetes.volumes}
+    for index, dataset in enumerate(config.dataset):
+        paths = []
+        for text in dataset.data_path:
+            path = Path(os.path.normpath(text))
+            folder, *rest = path.relative_to(here).parts if path.is_relative_to(here) else (None,)
+            key = FOLDERS.get(folder or "")
+            remote = getattr(backend.config, key) if key and folder not in mounts else ""
+            paths.append(_joined(backend.config.fs_name, remote, *rest) if remote else text)
+        if paths != list(dataset.data_path):
+            yield f"dataset.{index}.data_path={json.dumps(paths)}"
+
+
+def _joined(*parts: str) -> str:
+    """`hdfs://host/folder/part`; a pattern or a file behind the folder stays behind it."""
+    first, *others = parts
+    return "/".join([first.rstrip("/"), *(part.strip("/") for part in others if part.strip("/"))])
+
+
+def _variables(request: Request, environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What every process of the job is told besides its place."""
+    if request.backend.config.fs_name:
+        yield FS_NAME, request.backend.config.fs_name
+    communicator = request.backend.config.communicator
+    for key in sorted(communicator.model_fields_set):
+        prefix = "FLAGS_" if key.startswith("rpc_") else "FLAGS_communicator_"
+        yield f"{prefix}{key}", str(int(getattr(communicator, key)))
+    if _reads_s3(request):
+        for name in S3_SETTINGS:
+            if environ.get(name):
+                yield name, environ[name]
+
+
+def _reads_s3(request: Request) -> bool:
+    texts = [path for dataset in request.config.dataset for path in dataset.data_path]
+    texts += [request.backend.config.fs_name, *(str(value) for value in request.runner.model_dump().values())]
+    return any(text.startswith(("s3://", "s3a://", "s3n://")) for text in texts)

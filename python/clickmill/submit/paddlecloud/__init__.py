@@ -1,0 +1,1 @@
+"""PaddleCloud: the submission folder of a job, and the client that sends it."""

@@ -1,0 +1,162 @@
+"""Submit a job to PaddleCloud: make its folder, then call the client."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import clickmill
+from clickmill.config import builtin_model
+from clickmill.config.backend.secrets import SECRETS
+from clickmill.errors import ClickmillError, ConfigError
+from clickmill.launch.token import new_token
+from clickmill.submit.package import PackageFile, collect_package, config_name
+from clickmill.submit.paddlecloud.client import CLIENT, find_client, run_job_script
+from clickmill.submit.paddlecloud.folder import (
+    folder_name,
+    generate,
+    make_folder,
+    write_package,
+    write_private,
+)
+from clickmill.submit.paddlecloud.job import Credentials, Job, distribute_mode, most_threads
+from clickmill.submit.request import Outcome
+from clickmill.submit.start import StartCommand
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from clickmill.errors import Problem
+    from clickmill.submit.request import Request
+
+logger = logging.getLogger(__name__)
+
+
+def plan(request: Request) -> Outcome:
+    """What the folder would hold, secrets masked."""
+    package, job = _package(request), prepare(request)
+    shown = generate(replace(job, credentials=job.credentials.masked()))
+    files = {file.name: _shown(file) for file in package} | {file.name: file.content for file in shown}
+    return Outcome({**_facts(job), "files": list(files)}, files=files)
+
+
+def submit(request: Request, *, parent: Path | None = None) -> Outcome:
+    """Make the folder in `parent` (here, where absent), and send it where the client is installed."""
+    package, job = _package(request), prepare(request)
+    folder = make_folder(parent or Path.cwd(), folder_name(job.backend.submit.job_name))
+    write_package(folder, package)
+    logger.info("The task submission folder is generated at %s", folder)
+    logger.info("before_submit")
+    generated = generate(job)
+    for file in generated:
+        write_private(folder / file.name, file.content.encode())
+        if file.words:
+            logger.info("%s", file.words)
+    command = f"cd {shlex.quote(str(folder))} && sh job.sh"
+    names = [*(file.name for file in package), *(file.name for file in generated)]
+    facts = {**_facts(job), "folder": str(folder), "files": names, "command": command}
+    if find_client() is None:
+        failure = ClickmillError(
+            f"the job has not been submitted: there is no client `{CLIENT}` on this machine's PATH, "
+            "and PaddleCloud is reached by nothing else",
+            hint=f"its folder is complete; where the client is installed, this submits it: `{command}`",
+        )
+        return Outcome(facts, failure=failure)
+    reply = run_job_script(folder, job.credentials.texts)
+    logger.info("end submit")
+    return Outcome({**facts, "is_submitted": True, "reply": reply})
+
+
+def _facts(job: Job) -> dict[str, Any]:
+    return {
+        "backend": "PaddleCloud",
+        "job": job.backend.submit.job_name,
+        "distribute_mode": job.mode,
+        "is_submitted": False,
+    }
+
+
+def prepare(request: Request, environ: Mapping[str, str] | None = None, token: str | None = None) -> Job:
+    """All that the files are written from."""
+    environ = os.environ if environ is None else environ
+    backend, runner = request.backend, request.runner
+    ak, sk = ("submit", "ak"), ("submit", "sk")
+    return Job(
+        backend=backend,
+        mode=distribute_mode(backend, runner),
+        credentials=Credentials(
+            ak=backend.submit.ak.get_secret_value(),
+            sk=backend.submit.sk.get_secret_value(),
+            fs_ugi=backend.config.fs_ugi.get_secret_value(),
+            token=token or new_token(),
+            is_ak_in_environment=bool(environ.get(SECRETS[ak], "").strip()),
+            is_sk_in_environment=bool(environ.get(SECRETS[sk], "").strip()),
+        ),
+        start_command=StartCommand(backend.submit.start_cmd).as_ours(request.source.overrides),
+        num_threads=most_threads(request.config, runner),
+        requirement=_requirement(request),
+    )
+
+
+def _requirement(request: Request) -> str:
+    """What pip is given on the nodes; a wheel of this machine travels with the files."""
+    install = request.backend.config.install
+    if not install:
+        return f"clickmill[train]=={clickmill.__version__}"
+    wheel = _wheel(request)
+    return f"./{wheel.name}[train]" if wheel is not None else install
+
+
+def _wheel(request: Request) -> Path | None:
+    path = Path(request.backend.config.install).expanduser()
+    return path if path.suffix == ".whl" and path.is_file() else None
+
+
+def _package(request: Request) -> tuple[PackageFile, ...]:
+    """Files of the user. Raises ConfigError where nodes could not start with them."""
+    package = {file.name: file for file in collect_package(request.config, request.backend)}
+    install = request.backend.config.install
+    wheel = _wheel(request)
+    if wheel is not None:
+        package[wheel.name] = PackageFile(wheel.name, wheel)
+    problems = list(_start_problems(request, package))
+    if install.endswith(".whl") and "://" not in install and wheel is None:
+        problems.append(request.backend.problem(f"there is no file `{install}`", ("config", "install")))
+    for name in ("before_hook.sh", "end_hook.sh", "config.ini", "job.sh"):
+        if name in package:
+            message = f"`{package[name].path}` has the name of a file that is written for the platform"
+            problems.append(request.backend.problem(message, ("submit", "files")))
+    if problems:
+        raise ConfigError.of(problems)
+    return tuple(package.values())
+
+
+def _start_problems(request: Request, package: Mapping[str, PackageFile]) -> list[Problem]:
+    """Nodes must train what was checked here, from a file that they have."""
+    key = ("submit", "start_cmd")
+    model = StartCommand(request.backend.submit.start_cmd).model
+    if model is None or (builtin_model(model) and model not in package):
+        return []
+    name = os.path.normpath(model)
+    known = config_name(request.config)
+    if name not in package:
+        message = f"runs `{model}`, which is not among the files of the job; add it to `submit.files`"
+        return [request.backend.problem(message, key)]
+    if known is not None and name != known:
+        message = (
+            f"runs `{model}`, but it is `{request.config.file}` that is submitted; name the same in both"
+        )
+        return [request.backend.problem(message, key)]
+    return []
+
+
+def _shown(file: PackageFile) -> str:
+    content = file.read()
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return f"({len(content)} bytes)\n"

@@ -1,0 +1,66 @@
+"""What is asked of a backend, and what comes of it."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from clickmill.config.backend.checks import submit_notes, submit_problems
+from clickmill.errors import ConfigError
+
+if TYPE_CHECKING:
+    from clickmill.config import Config, RunnerConfig
+    from clickmill.config.backend import BackendConfig
+    from clickmill.errors import ClickmillError, Problem
+    from clickmill.launch.role import Source
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One job to submit."""
+
+    config: Config
+    backend: BackendConfig
+    source: Source
+    """The same configuration as processes of the job are to read it: `--set` included."""
+
+    @property
+    def runner(self) -> RunnerConfig:
+        """The one that is submitted."""
+        return self.config.runners()[0]
+
+    @property
+    def place(self) -> str:
+        """`runner.0`: how overrides name the runner."""
+        return f"runner.{self.config.runner.index(self.runner)}"
+
+    def check(self) -> tuple[Problem, ...]:
+        """Raise ConfigError with all that keeps it from being submitted; what else is worth a word."""
+        problems = submit_problems(self.config, self.backend)
+        if problems:
+            raise ConfigError.of(sorted(set(problems), key=_order))
+        return tuple(submit_notes(self.config, self.backend))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a backend did, or would do."""
+
+    facts: dict[str, Any]
+    """For `--json`."""
+    files: dict[str, str] = field(default_factory=dict)
+    """What was generated, by name; secrets masked. Only of a dry run."""
+    objects: list[dict[str, Any]] = field(default_factory=list)
+    """What the files say, where they are objects of Kubernetes."""
+    failure: ClickmillError | None = None
+    """Why the job is not under way, though all that could be done here has been."""
+
+    @property
+    def command_line(self) -> str:
+        """The command of a job that is one, for a shell."""
+        return shlex.join(self.facts["command"])
+
+
+def _order(problem: Problem) -> tuple[str, int, int, str]:
+    return (problem.file or "", problem.line or 0, problem.column or 0, problem.key or "")

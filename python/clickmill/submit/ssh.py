@@ -1,0 +1,76 @@
+"""Jobs on hosts that are reached with ssh: the package is made here, `launch.ssh_cluster` does the rest."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clickmill.launch.hosts import load_hosts
+from clickmill.launch.ssh_cluster import SshCluster, job_name
+from clickmill.submit.commands import communicator_overrides
+from clickmill.submit.package import collect_package, config_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from clickmill.launch.hosts import HostsConfig
+    from clickmill.launch.role import Source
+    from clickmill.launch.screen import Display
+    from clickmill.submit.request import Request
+
+
+def read_hosts(request: Request) -> HostsConfig:
+    """The machines. Raises ConfigError with every problem of the file."""
+    return load_hosts(_hosts_file(request))
+
+
+def ssh_facts(request: Request) -> dict[str, Any]:
+    """What would be done: hosts, files, and the command that does the same."""
+    hosts, ssh, source = read_hosts(request), request.backend.ssh, _source(request)
+    files = [] if ssh.workspace else collect_package(request.config, request.backend)
+    command = ["clickmill", "ssh-cluster", "--hosts", str(_hosts_file(request))]
+    command += ["-j", ssh.workspace] if ssh.workspace else []
+    return {
+        "backend": "SSH",
+        "hosts": list(hosts.hosts),
+        "files": [file.name for file in files],
+        "command": [*command, "--max-restarts", str(ssh.max_restarts), *source.arguments],
+    }
+
+
+@contextlib.contextmanager
+def ssh_job(request: Request, new_display: Callable[[], Display | None]) -> Iterator[SshCluster]:
+    """The job, ready to train; its package is there until the block ends."""
+    hosts, ssh, source = read_hosts(request), request.backend.ssh, _source(request)
+    job = job_name()
+    with tempfile.TemporaryDirectory(prefix="clickmill-package-") as folder:
+        if not ssh.workspace:
+            for file in collect_package(request.config, request.backend):
+                (Path(folder) / file.name).write_bytes(file.read())
+        yield SshCluster(
+            hosts,
+            source,
+            Path(job),
+            package=None if ssh.workspace else Path(folder),
+            workspace=ssh.workspace or None,
+            new_display=new_display,
+            max_restarts=ssh.max_restarts,
+            job=job,
+        )
+
+
+def _hosts_file(request: Request) -> Path:
+    return Path(request.backend.file).parent / request.backend.ssh.hosts_file
+
+
+def _source(request: Request) -> Source:
+    source = replace(request.source, model=config_name(request.config) or request.source.model)
+    return source.with_overrides(
+        f"mode={json.dumps(request.runner.name)}",
+        f"{request.place}.class=cluster_train",
+        *communicator_overrides(request),
+    )

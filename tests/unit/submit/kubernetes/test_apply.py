@@ -1,0 +1,140 @@
+"""`submit` against a server that keeps what it is given; on a real cluster in tests/k8s."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from clickmill.errors import KubernetesError, NotFoundError, StateError
+from clickmill.kube.client import Cluster
+from clickmill.submit.kubernetes.api import finished_phase, manifest, submit
+from clickmill.submit.kubernetes.digest import differences
+
+from ...kube.api_server import Answer, Request, serving, status
+from .plans import plan_of
+
+
+@dataclass
+class Store:
+    """Objects by their address."""
+
+    objects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    refused: str = ""
+    """End of the address of what is refused."""
+
+    def answer(self, request: Request) -> Answer:
+        name = request.path.rpartition("/")[2]
+        if request.method == "PATCH":
+            if self.refused and request.path.endswith(self.refused):
+                return status(404, "NotFound", "the server could not find the requested resource")
+            old = self.objects.get(request.path, {})
+            new = {**old, **request.body, "metadata": {**old.get("metadata", {}), **request.body["metadata"]}}
+            if "dryRun" not in request.parameters:
+                self.objects[request.path] = new
+            return 200, new
+        if request.method == "POST":
+            assert request.parameters["dryRun"] == "All"
+            return 201, request.body
+        if request.method == "DELETE":
+            self.objects.pop(request.path, None)
+            return 200, {"kind": "Status"}
+        if name == "pods":
+            return 200, {"items": []}
+        found = self.objects.get(request.path)
+        return (200, found) if found else status(404, "NotFound", f"{name} not found")
+
+    @property
+    def job(self) -> dict[str, Any]:
+        return next(item for path, item in self.objects.items() if path.endswith("/jobs/criteo-job"))
+
+
+@pytest.fixture
+def store() -> Store:
+    return Store()
+
+
+@pytest.fixture
+def cluster(store: Store) -> Iterator[Cluster]:
+    with serving(store.answer) as server, server.cluster() as found:
+        yield found
+
+
+def test_everything_is_made_in_order_and_a_second_time_nothing_changes(
+    cluster: Cluster, store: Store
+) -> None:
+    first, second = submit(cluster, plan_of()), submit(cluster, plan_of())
+    assert list(store.objects.values()) == manifest(plan_of())
+    assert (first.change, second.change) == ("created", "unchanged")
+    assert [each.name for each in first.objects] == [item["metadata"]["name"] for item in manifest(plan_of())]
+
+
+def test_nothing_is_made_where_the_last_object_is_refused(cluster: Cluster, store: Store) -> None:
+    store.refused = "/jobs/criteo-job"
+    with pytest.raises(NotFoundError, match="the cluster has no Volcano") as caught:
+        submit(cluster, plan_of())
+    assert "scheduler: default" in (caught.value.hint or "")
+    assert store.objects == {}
+
+
+def test_more_trainers_are_a_change(cluster: Cluster, store: Store) -> None:
+    plan = plan_of()
+    submit(cluster, plan)
+    servers, trainers = plan.roles
+    found = submit(cluster, replace(plan, roles=(servers, replace(trainers, replicas=5))))
+    changed = {each.name for each in found.objects if each.change == "changed"}
+    assert (found.change, changed) == ("changed", {"criteo-job", "criteo-job-size"})
+    assert store.job["spec"]["tasks"][1]["replicas"] == 5
+
+
+def test_another_image_is_refused_and_named(cluster: Cluster, store: Store) -> None:
+    submit(cluster, plan_of())
+    other = plan_of("  image_pull_policy: Always\n")
+    with pytest.raises(StateError, match=r"imagePullPolicy: \"IfNotPresent\" -> \"Always\"") as caught:
+        submit(cluster, other)
+    assert "clickmill job delete criteo-job" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("phase", ["Completed", "Failed", "Terminated", "Aborted"])
+def test_a_job_that_is_over_is_refused_unless_it_is_replaced(
+    cluster: Cluster, store: Store, phase: str
+) -> None:
+    submit(cluster, plan_of())
+    store.job["status"] = {"state": {"phase": phase}}
+    with pytest.raises(StateError, match=f"is over: {phase}"):
+        submit(cluster, plan_of())
+    assert submit(cluster, plan_of(), replace=True).change == "created"
+    assert "status" not in store.job
+
+
+def test_jobs_of_plain_kubernetes_tell_that_they_are_over() -> None:
+    head = {"apiVersion": "batch/v1", "kind": "Job"}
+    assert (
+        finished_phase({**head, "status": {"conditions": [{"type": "Failed", "status": "True"}]}}) == "Failed"
+    )
+    assert finished_phase({**head, "status": {"conditions": [{"type": "Suspended", "status": "True"}]}}) == ""
+
+
+def test_differences_are_told_with_their_place() -> None:
+    old = {"a": [{"b": 1}, {"c": 2}], "gone": "x"}
+    new = {"a": [{"b": 1}, {"c": 3}], "new": ["y"]}
+    assert list(differences(old, new)) == ["a.1.c: 2 -> 3", 'gone: "x" -> nothing', 'new: nothing -> ["y"]']
+
+
+def test_things_with_names_are_compared_by_name() -> None:
+    old = {"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}]}
+    new = {"env": [{"name": "B", "value": "2"}, {"name": "C", "value": "3"}, {"name": "A", "value": "4"}]}
+    assert list(differences(old, new)) == [
+        'env.A.value: "1" -> "4"',
+        'env.C: nothing -> {"name": "C", "value": "3"}',
+    ]
+
+
+def test_an_unknown_status_is_told_as_it_is(store: Store) -> None:
+    def refuse(request: Request) -> Answer:
+        return status(507, "Full", "no space left") if request.method == "PATCH" else store.answer(request)
+
+    with serving(refuse) as server, pytest.raises(KubernetesError, match="no space left"):
+        submit(server.cluster(), plan_of())

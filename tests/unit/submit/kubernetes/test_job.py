@@ -1,0 +1,135 @@
+"""From what was asked for to the plan of a job: files, overrides, variables, data, credentials."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from clickmill.errors import ConfigError
+from clickmill.submit.kubernetes.handing_over import plan
+from clickmill.submit.kubernetes.job import access_of, data_overrides, plan_job
+from clickmill.submit.kubernetes.manifest import manifest
+from tests.unit.submit.jobs import request, write_job
+
+CONFIG = """\
+workspace: "./"
+mode: train
+runner:
+- {name: train, class: cluster_train}
+dataset:
+- {name: log, data_path: ["{workspace}/train_data", "{workspace}/afs/day/*.tsv", other]}
+phase:
+- {name: first, model: "{workspace}/model.py", dataset_name: log}
+"""
+BACKEND = """\
+backend: Kubernetes
+config: {fs_name: "hdfs://there:9000/", fs_ugi: "me,pass-word"}
+submit: {files: ./*.yaml, job_name: Criteo_Job}
+kubernetes: {image: registry.example/clickmill:1, namespace: team}
+"""
+
+
+@pytest.fixture(autouse=True)
+def job(folder: Path) -> Path:
+    write_job(folder, CONFIG, BACKEND)
+    return folder
+
+
+def test_files_travel_without_secrets() -> None:
+    found = plan_job(request(), "team")
+    assert set(found.package) == {"config.yaml", "model.py", "backend.yaml"}
+    assert found.config_file == "config.yaml"
+    assert b"pass-word" not in b"".join(found.package.values())
+
+
+def test_overrides_reach_the_pods() -> None:
+    found = plan_job(request("runner.0.epochs=7", "submit.k8s_trainers=3"), "team")
+    assert found.overrides == ("runner.0.epochs=7",)
+    (work,) = [item for item in manifest(found) if item["kind"] == "Job"]
+    for task in work["spec"]["tasks"]:
+        (container,) = task["template"]["spec"]["containers"]
+        assert container["args"][-2:] == ["--set", "runner.0.epochs=7"]
+
+
+def test_built_in_model_travels_by_name(folder: Path) -> None:
+    from clickmill.submit.load import load_request
+
+    found = plan_job(load_request("dnn", "backend.yaml", ["submit.files=[]"]), "team")
+    assert (found.config_file, dict(found.package)) == ("dnn", {})
+
+
+def test_folders_of_older_jobs_are_read_from_the_file_system() -> None:
+    job = request("config.train_data_path=/user/me/train", "config.afs_remote_mount_point=/mount/")
+    (override,) = data_overrides(job)
+    name, _, value = override.partition("=")
+    assert name == "dataset.0.data_path"
+    assert json.loads(value) == [
+        "hdfs://there:9000/user/me/train",
+        "hdfs://there:9000/mount/day/*.tsv",
+        "other",
+    ]
+    assert plan_job(job, "team").overrides == (override,)
+
+
+def test_volume_that_is_mounted_there_comes_first() -> None:
+    volumes = "kubernetes.volumes=[{name: data, claim: data, mount: ./train_data}]"
+    assert list(data_overrides(request("config.train_data_path=/user/me/train", volumes))) == []
+
+
+def test_folder_on_no_file_system_is_an_error() -> None:
+    with pytest.raises(ConfigError, match=r"config\.fs_name`: is empty, but `config\.test_data_path`"):
+        request("config.fs_name=''", "config.test_data_path=/x").check()
+
+
+def test_place_of_the_job_that_has_no_effect_is_told() -> None:
+    (note,) = request("config.output_path=/user/me/out").check()
+    assert note.key == "config.output_path"
+    assert "`kubernetes.output`" in note.message
+
+
+def test_knobs_and_the_file_system_are_variables_of_the_pods() -> None:
+    knobs = "{FLAGS_communicator_send_queue_size: 3, FLAGS_rpc_retry_times: 9, is_sgd_optimizer: false}"
+    found = plan_job(request(f"config.communicator={knobs}"), "team").environment
+    assert found["FLAGS_communicator_send_queue_size"] == "3"
+    assert found["FLAGS_communicator_is_sgd_optimizer"] == "0"
+    assert found["FLAGS_rpc_retry_times"] == "9"
+    assert found["CLICKMILL_FS_NAME"] == "hdfs://there:9000/"
+
+
+KEYS = {"AWS_ACCESS_KEY_ID": "key-id", "AWS_SECRET_ACCESS_KEY": "key-secret", "AWS_REGION": "here"}
+
+
+def test_keys_for_s3_go_along_only_where_s3_is_read() -> None:
+    assert access_of(request(), KEYS) == {"CLICKMILL_FS_UGI": "me,pass-word"}
+    assert "AWS_REGION" not in plan_job(request(), "team", KEYS).environment
+    job = request("dataset.0.data_path=s3://bucket/log")
+    assert access_of(job, KEYS) == {
+        "CLICKMILL_FS_UGI": "me,pass-word",
+        "AWS_ACCESS_KEY_ID": "key-id",
+        "AWS_SECRET_ACCESS_KEY": "key-secret",
+    }
+    assert plan_job(job, "team", KEYS).environment["AWS_REGION"] == "here"
+
+
+def test_manifest_names_secrets_and_holds_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    outcome = plan(request("dataset.0.data_path=s3://bucket/log"))
+    shown = json.dumps([outcome.facts, outcome.files, outcome.objects])
+    assert not any(secret in shown for secret in ("pass-word", "key-id", "key-secret"))
+    assert "AWS_SECRET_ACCESS_KEY" in outcome.files["criteo-job.yaml"]
+
+
+@pytest.mark.parametrize("file", [None, "contexts: []\n"])
+def test_manifest_can_be_written_where_no_cluster_is_known(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, file: str | None
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(folder / "kubeconfig"))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    if file is not None:
+        (folder / "kubeconfig").write_text(file)
+    assert plan(request("kubernetes.namespace=''")).facts["namespace"] == "default"
+    with pytest.raises(ConfigError):
+        plan(request("kubernetes.namespace=''", "kubernetes.context=no-such"))

@@ -1,0 +1,158 @@
+"""Jobs that are commands of this machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from clickmill.config import load_config
+from clickmill.errors import ConfigError
+from clickmill.submit.commands import local_overrides, mpi_command
+from clickmill.submit.plan import plan
+from clickmill.submit.ssh import ssh_job
+from tests.unit.config import examples
+
+from .jobs import request, write_job
+
+CONFIG = examples.MPI.replace("fleet_mode: ps", "fleet_mode: ps\n  server_num: 3\n  worker_num: 5")
+
+
+def local(folder: Path, backend: str, config: str = CONFIG, *overrides: str) -> dict[str, object]:
+    """What the runner of a local job is."""
+    write_job(folder, config, backend)
+    job = request(*overrides)
+    runner = load_config("config.yaml", overrides=local_overrides(job)).runners()[0]
+    return {
+        "class": runner.class_name,
+        "servers": runner.server_num,
+        "workers": runner.worker_num,
+        "queue": runner.communicator.send_queue_size,
+    }
+
+
+def test_job_for_this_machine_is_a_local_cluster_of_its_own_size(folder: Path) -> None:
+    found = local(folder, "backend: Local\n")
+    assert found == {"class": "local_cluster_train", "servers": 3, "workers": 5, "queue": 1}
+
+
+@pytest.mark.parametrize(
+    ("backend", "servers", "workers"),
+    [
+        ("backend: Local\nsubmit: {k8s_trainers: 2, k8s_ps_num: 1}\n", 1, 2),
+        ("backend: Local\nsubmit: {k8s-trainers: 2}\n", 3, 2),
+        ("backend: Local\ncluster_type: mpi\nsubmit: {nodes: 4, k8s_trainers: 2}\n", 4, 4),
+    ],
+)
+def test_size_in_backend_yaml_counts_more(folder: Path, backend: str, servers: int, workers: int) -> None:
+    found = local(folder, backend)
+    assert (found["servers"], found["workers"]) == (servers, workers)
+
+
+def test_knobs_and_overrides_reach_the_runner(folder: Path) -> None:
+    knobs = "backend: Local\nconfig: {communicator: {FLAGS_communicator_send_queue_size: 9}}\n"
+    found = local(folder, knobs, CONFIG, "runner.0.server_num=1")
+    assert (found["queue"], found["servers"]) == (9, 1)
+
+
+def test_single_process_stays_one(folder: Path) -> None:
+    assert local(folder, "backend: Local\n", examples.SINGLE)["class"] == "train"
+
+
+def test_plan_of_a_local_job_is_its_command(folder: Path) -> None:
+    write_job(folder, CONFIG, "backend: Local\n")
+    outcome = plan(request())
+    assert outcome.command_line.startswith("clickmill train -m config.yaml --set 'mode=\"ps_cluster\"'")
+
+
+# MPI
+
+MPI = """\
+backend: MPI
+submit: {nodes: 2}
+mpi: {mpirun: "true", arguments: --oversubscribe --tag-output}
+"""
+
+
+def test_mpirun_starts_a_server_and_a_trainer_for_each_node(folder: Path) -> None:
+    write_job(folder, CONFIG, MPI)
+    command = mpi_command(request("runner.0.epochs=9"))
+    assert Path(command[0]).name == "true"
+    assert command[1:5] == ("-n", "4", "--oversubscribe", "--tag-output")
+    assert command[5:8] == (sys.executable, "-m", "clickmill")
+    sets = [command[index + 1] for index, word in enumerate(command) if word == "--set"]
+    runner = load_config("config.yaml", overrides=sets).runners()[0]
+    assert (runner.class_name, runner.server_num, runner.worker_num) == ("cluster_train", 2, 2)
+    assert runner.epochs == 9
+
+
+def test_mpirun_of_a_collective_job_has_workers_only(folder: Path) -> None:
+    write_job(folder, examples.COLLECTIVE.replace("device: gpu", "device: cpu"), MPI)
+    assert mpi_command(request())[1:3] == ("-n", "2")
+
+
+def test_without_nodes_the_runner_says_how_many_ranks(folder: Path) -> None:
+    write_job(folder, CONFIG, MPI.replace("submit: {nodes: 2}\n", ""))
+    assert mpi_command(request())[1:3] == ("-n", "8")
+
+
+def test_hosts_and_python_are_named(folder: Path) -> None:
+    write_job(folder, CONFIG, MPI)
+    (folder / "hosts").write_text("a slots=2\nb slots=2\n")
+    command = mpi_command(request("mpi.hostfile=hosts", "mpi.python=/opt/python"), is_json=True)
+    assert command[3:7] == ("--hostfile", "hosts", "--map-by", "node")
+    assert "/opt/python" in command
+    assert command[-1] == "--json"
+
+
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [("mpi.mpirun=no-such-command", "mpi.mpirun"), ("mpi.hostfile=no-such-file", "mpi.hostfile")],
+)
+def test_what_mpi_lacks_is_told_with_its_key(folder: Path, override: str, key: str) -> None:
+    write_job(folder, CONFIG, MPI)
+    with pytest.raises(ConfigError) as error:
+        mpi_command(request(override))
+    assert error.value.problems[0].key == key
+
+
+# ssh
+
+SSH = "backend: SSH\nsubmit: {files: '*.py'}\nssh: {hosts_file: machines.yaml, max_restarts: 7}\n"
+
+
+@pytest.fixture
+def hosts(folder: Path) -> Path:
+    write_job(folder, CONFIG.replace("{workspace}/model.py", "dnn"), SSH)
+    (folder / "machines.yaml").write_text("hosts: [me@one, me@two]\n")
+    return folder / "machines.yaml"
+
+
+def test_hosts_get_the_files_of_the_job(folder: Path, hosts: Path) -> None:
+    (folder / "data.txt").touch()
+    with ssh_job(request(), lambda: None) as cluster:
+        assert cluster.package is not None
+        assert {path.name for path in cluster.package.iterdir()} == {"config.yaml", "model.py"}
+        assert cluster.source.model == "config.yaml"
+        assert cluster.max_restarts == 7
+        package = cluster.package
+    assert not package.exists()
+
+
+def test_workspace_on_the_hosts_is_used_as_it_is(hosts: Path) -> None:
+    with ssh_job(request("ssh.workspace=/data/job"), lambda: None) as cluster:
+        assert (cluster.package, cluster.workspace) == (None, "/data/job")
+
+
+def test_plan_of_an_ssh_job_names_hosts_and_files(hosts: Path) -> None:
+    facts = plan(request()).facts
+    assert facts["hosts"] == ["me@one", "me@two"]
+    assert facts["files"] == ["config.yaml", "model.py"]
+    assert facts["command"][:4] == ["clickmill", "ssh-cluster", "--hosts", "machines.yaml"]
+
+
+def test_missing_hosts_are_told(hosts: Path) -> None:
+    hosts.unlink()
+    with pytest.raises(ConfigError, match=r"cannot read `machines\.yaml`"):
+        plan(request())
