@@ -79,7 +79,7 @@ def missing_files(config: Config) -> list[Problem]:
     from pathlib import Path
 
     from clickmill.data.files import find_files
-    from clickmill.errors import DataError
+    from clickmill.errors import DataError, RemoteError
 
     problems = []
     for index, phase in enumerate(config.phase):
@@ -89,7 +89,7 @@ def missing_files(config: Config) -> list[Problem]:
     for index, dataset in enumerate(config.dataset):
         try:
             find_files(dataset.data_path, Path())
-        except DataError as error:
+        except (DataError, RemoteError) as error:
             problems.append(config.problem(str(error), ("dataset", index, "data_path")))
         if dataset.data_converter and not Path(dataset.data_converter).is_file():
             message = f"there is no file `{dataset.data_converter}`"

@@ -87,7 +87,7 @@ def synth(
 @app.command()
 def describe(
     paths: Annotated[
-        list[str] | None, typer.Argument(metavar="[PATH]...", help="Files, folders or patterns.")
+        list[str] | None, typer.Argument(metavar="[PATH]...", help="Files, folders, patterns or URLs.")
     ] = None,
     model: OptionalConfigSource = None,
     dataset: Annotated[
@@ -109,8 +109,12 @@ def describe(
     from clickmill import _core
     from clickmill.errors import DataError
 
-    config = _reader_config(paths or [], model, dataset, format)
-    description = jsonlib.loads(_core.describe(jsonlib.dumps(config), limit or None))
+    config, held = _reader_config(paths or [], model, dataset, format)
+    try:
+        description = jsonlib.loads(_core.describe(jsonlib.dumps(config), limit or None))
+    finally:
+        for copy in held:
+            copy.release()
     if json:
         print_json(description)
     else:
@@ -121,11 +125,15 @@ def describe(
         raise DataError("no line could be read", hint=hint)
 
 
-def _reader_config(paths: list[str], model: str | None, dataset: str | None, format: str) -> dict[str, Any]:
+def _reader_config(
+    paths: list[str], model: str | None, dataset: str | None, format: str
+) -> tuple[dict[str, Any], list[Any]]:
+    """For the native reader; and copies of what is elsewhere, to be released."""
     from pydantic import TypeAdapter, ValidationError
 
     from clickmill.config import DatasetConfig, load_config, reader_config
     from clickmill.config.formats import FormatConfig
+    from clickmill.data.arriving import bring_all
     from clickmill.data.files import find_files
     from clickmill.errors import ConfigError
 
@@ -149,9 +157,10 @@ def _reader_config(paths: list[str], model: str | None, dataset: str | None, for
                 f"cannot read format `{format}` without more; allowed: {known}", hint=hint
             ) from error
         section = DatasetConfig.model_validate({"name": "files", "data_path": paths, "format": format})
-    files = [str(file) for file in find_files(section.data_path, Path())]
+    found, held = bring_all(find_files(section.data_path, Path()))
+    files = [str(file) for file in found]
     # The point is to see what is wrong, so no number of bad lines ends the look.
-    return {**reader_config(section, files, is_training=False), "max_bad_lines": None}
+    return {**reader_config(section, files, is_training=False), "max_bad_lines": None}, held
 
 
 @app.command()

@@ -8,13 +8,23 @@ import sys
 from typing import Any
 
 from clickmill.cli.output import bytes_text
-from clickmill.errors import ClickmillError, ConfigError, DataError, FormatError
+from clickmill.errors import (
+    ClickmillError,
+    ConfigError,
+    DataError,
+    DeadlineError,
+    FormatError,
+    GaveUpError,
+)
+from clickmill.launch.pod.error_file import leave_error
 
 OK = 0
 FAILURE = 1
 USAGE = 2
 DATA = 3
 DAMAGED = 4
+GAVE_UP = 5
+DEADLINE = 124
 INTERRUPTED = 130
 TERMINATED = 143
 
@@ -24,6 +34,8 @@ MEANINGS = {
     USAGE: "wrong arguments or configuration",
     DATA: "samples that cannot be read",
     DAMAGED: "a damaged file, or one of another version",
+    GAVE_UP: "failed for good, as a pod of a job",
+    DEADLINE: "not done in the time that was given",
     INTERRUPTED: "interrupted",
     TERMINATED: "terminated",
 }
@@ -34,7 +46,13 @@ MEMORY_HINT = "make the model or the batches smaller; `clickmill doctor` tells h
 
 def exit_code(error: ClickmillError) -> int:
     """The exit code that goes with an error."""
-    codes: dict[type[ClickmillError], int] = {ConfigError: USAGE, DataError: DATA, FormatError: DAMAGED}
+    codes: dict[type[ClickmillError], int] = {
+        ConfigError: USAGE,
+        DataError: DATA,
+        FormatError: DAMAGED,
+        GaveUpError: GAVE_UP,
+        DeadlineError: DEADLINE,
+    }
     return next((code for kind, code in codes.items() if isinstance(error, kind)), FAILURE)
 
 
@@ -47,12 +65,14 @@ def memory_words(error: Exception) -> str | None:
 
 
 def tell(error: ClickmillError, *, as_json: bool) -> None:
-    """`error: ...` and `hint: ...` on stderr, or one JSON object there."""
+    """`error: ...` and `hint: ...` on stderr, or one JSON object there; for a launcher, also in a file."""
+    body: dict[str, Any] = {"kind": type(error).__name__, "message": str(error), "hint": error.hint}
+    if isinstance(error, ConfigError):
+        body["problems"] = [problem.to_dict() for problem in error.problems]
+    told = _json_error(body, exit_code(error))
+    leave_error(told)
     if as_json:
-        body: dict[str, Any] = {"kind": type(error).__name__, "message": str(error), "hint": error.hint}
-        if isinstance(error, ConfigError):
-            body["problems"] = [problem.to_dict() for problem in error.problems]
-        _write(_json_error(body, exit_code(error)))
+        _write(told)
     else:
         _write(f"error: {error}", *([f"hint: {error.hint}"] if error.hint else []))
 

@@ -12,6 +12,9 @@ EXTRAS = {
     "safetensors": "train",
     "pyarrow": "parquet",
     "tensorboard": "tensorboard",
+    "obstore": "s3",
+    "hdfs_native": "hdfs",
+    "httpx2": "http",
 }
 """Module and the extra that brings it."""
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from clickmill.cli.output import bytes_text
+from clickmill.store.remote.watching import unwatch, watch
 from clickmill.train.observer import Interval, Observer, PassEnd, RunStart
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ class LiveProgress(Observer):
         self._passes = 1
         self._samples = 0
         self._task: TaskID | None = None
+        self._transfers: Transfers | None = None
         self._moved: list[tuple[logging.StreamHandler[Any], Any]] = []
 
     def run_start(self, event: RunStart) -> None:
@@ -46,7 +49,7 @@ class LiveProgress(Observer):
             TextColumn("{task.description}"),
             BarColumn(40 if is_wide else 12),
             TextColumn("{task.percentage:>3.0f}%"),
-            *((TextColumn("{task.fields[samples]:,} samples"), TimeElapsedColumn()) if is_wide else ()),
+            *((TextColumn("{task.fields[count]}"), TimeElapsedColumn()) if is_wide else ()),
             TextColumn("left"),
             TimeRemainingColumn(),
             TextColumn("{task.fields[words]}"),
@@ -59,18 +62,20 @@ class LiveProgress(Observer):
         for handler in logging.getLogger("clickmill").handlers:
             if isinstance(handler, logging.StreamHandler) and handler.stream is before:
                 self._moved.append((handler, handler.setStream(sys.stderr)))
+        self._transfers = Transfers(self._bar)
+        watch(self._transfers)
 
     def pass_start(self, pass_number: int, total_bytes: int) -> None:
         if self._bar is None:
             return
         words = f"pass {pass_number + 1}/{max(self._passes, pass_number + 1)}"
-        self._task = self._bar.add_task(words, total=total_bytes or None, samples=0, words="")
+        self._task = self._bar.add_task(words, total=total_bytes or None, count="", words="")
         self._samples = 0
 
     def advance(self, samples: int, bytes_done: int) -> None:
         if self._bar is not None and self._task is not None:
             self._samples += samples
-            self._bar.update(self._task, completed=bytes_done, samples=self._samples)
+            self._bar.update(self._task, completed=bytes_done, count=f"{self._samples:,} samples")
 
     def interval(self, event: Interval) -> None:
         if self._bar is not None and self._task is not None:
@@ -83,6 +88,9 @@ class LiveProgress(Observer):
             self._task = None
 
     def close(self) -> None:
+        if self._transfers is not None:
+            unwatch(self._transfers)
+            self._transfers = None
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
@@ -90,6 +98,27 @@ class LiveProgress(Observer):
             if stream is not None:
                 handler.setStream(stream)
         self._moved.clear()
+
+
+class Transfers:
+    """A row for each file on its way, while it is; called on the threads that bring it."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._rows: dict[int, TaskID] = {}
+
+    def begin(self, number: int, words: str, num_bytes: int) -> None:
+        """A row more."""
+        count = bytes_text(num_bytes)
+        self._rows[number] = self._bar.add_task(words, total=num_bytes or None, count=count, words="")
+
+    def advance(self, number: int, num_bytes: int) -> None:
+        """So much of it is there."""
+        self._bar.advance(self._rows[number], num_bytes)
+
+    def end(self, number: int) -> None:
+        """A row less."""
+        self._bar.remove_task(self._rows.pop(number))
 
 
 def interval_words(event: Interval) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,22 @@ import typer
 from typer.core import TyperGroup
 
 import clickmill
-from clickmill.cli import cluster, configs, data, doctor, models, roles, runs, schemas, ssh_cluster
+from clickmill.cli import (
+    cluster,
+    cluster_check,
+    configs,
+    data,
+    doctor,
+    job,
+    models,
+    pod,
+    pod_files,
+    roles,
+    runs,
+    schemas,
+    ssh_cluster,
+    submit,
+)
 from clickmill.cli.exits import (
     FAILURE,
     INTERRUPTED,
@@ -25,6 +39,7 @@ from clickmill.cli.exits import (
     tell,
     tell_usage,
 )
+from clickmill.cli.logs import start_logging
 from clickmill.cli.options import QUIET_HELP, VERBOSE_HELP, Json, Wants, talk_options
 from clickmill.cli.output import print_json, print_text
 from clickmill.errors import ClickmillError, Terminated
@@ -88,14 +103,6 @@ def _commands(group: TyperGroup) -> Iterator[Any]:
             yield from _commands(command)
 
 
-class _Words(logging.Formatter):
-    """`warning: ...` for what deserves it, the bare line for the rest."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        text = super().format(record)
-        return f"{record.levelname.lower()}: {text}" if record.levelno >= logging.WARNING else text
-
-
 app = typer.Typer(
     cls=Frame,
     name="clickmill",
@@ -132,21 +139,22 @@ def frame(
       clickmill data synth log.tsv --rows 100000
       clickmill train -m config.yaml
     """
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_Words("%(message)s"))
-    logger = logging.getLogger("clickmill")
-    logger.handlers[:] = [handler]
-    logger.propagate = False
+    start_logging()
     Wants.start(json=json, is_verbose=verbose, is_quiet=quiet)
 
 
 runs.register(app)
 roles.register(app)
 app.command("ssh-cluster", context_settings=ssh_cluster.SETTINGS)(ssh_cluster.ssh_cluster)
+app.command("submit")(submit.submit)
+app.command("pod")(pod.pod)
+app.command("pod-files")(pod_files.pod_files)
 app.command("doctor")(doctor.doctor)
 app.command("models")(models.models)
 app.add_typer(cluster.ps_app, name="ps")
+cluster.cluster_app.command("check")(cluster_check.check)
 app.add_typer(cluster.cluster_app, name="cluster")
+app.add_typer(job.app, name="job")
 app.add_typer(data.app, name="data")
 app.add_typer(configs.app, name="config")
 app.add_typer(schemas.app, name="schema")

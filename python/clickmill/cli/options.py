@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -107,11 +106,11 @@ Overrides = Annotated[
     ),
 ]  # fmt: skip
 Checkpoints = Annotated[
-    list[Path] | None,
+    list[str] | None,
     typer.Option(
         "--checkpoint",
         metavar="FOLDER",
-        help="Trained model; the newest of the run where absent. Several: the mean of their scores.",
+        help="Trained model, here or by URL; the newest of the run where absent. Several: their mean scores.",
     ),
 ]
 DatasetName = Annotated[
@@ -120,5 +119,5 @@ DatasetName = Annotated[
 ]
 DataPaths = Annotated[
     list[str] | None,
-    typer.Option("--data", metavar="PATH", help="Score these files in place of the data set's own."),
+    typer.Option("--data", metavar="PATH", help="Score these files or URLs in place of the data set's own."),
 ]

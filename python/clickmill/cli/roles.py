@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from clickmill._sizes import parse_size
 from clickmill.cli.extras import require
 from clickmill.cli.options import ConfigSource, Json, Overrides
 from clickmill.cli.output import print_json, print_text
@@ -295,20 +296,3 @@ def _train_rank(config: Config, runner: RunnerConfig, *, resume: bool, json: boo
         print_json(summaries)
     for summary in () if json else summaries:
         print_summary(summary)
-
-
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-
-
-def parse_size(text: str) -> int | None:
-    """`8GB`, `500MB` or bytes; None where nothing is said."""
-    if not text:
-        return None
-    digits = text.upper().removesuffix("IB").removesuffix("B")
-    unit = digits[-1:] if digits[-1:].isalpha() else ""
-    base = 1024 / 1000 if text.upper().endswith("IB") else 1.0
-    try:
-        power = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}[unit]
-        return round(float(digits.removesuffix(unit)) * _UNITS[unit] * base**power)
-    except (KeyError, ValueError) as error:
-        raise ConfigError(f"`{text}` is no size; write `8GB`, `500MB` or a number of bytes") from error

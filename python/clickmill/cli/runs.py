@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -62,11 +63,21 @@ def train(
       clickmill train -m config.yaml --set runner.0.epochs=2 --resume
       mpirun -n 4 clickmill train -m config.yaml
     """
-    from clickmill.config import load_config
+    train_and_tell(model, overrides or [], resume=resume, json=json)
 
-    config = load_config(model, overrides=overrides or ())
+
+def train_and_tell(model: str, overrides: list[str], *, resume: bool = False, json: bool) -> None:
+    """Train as a configuration says, and print what it came to."""
+    from clickmill.config import load_config
+    from clickmill.submit.worker import worker_overrides
+
+    config = load_config(model, overrides=overrides)
+    more = worker_overrides(config, os.environ)
+    if more:
+        overrides = [*overrides, *more]
+        config = load_config(model, overrides=overrides)
     if any(runner.is_cluster for runner in config.runners()):
-        summaries = _launch(config, model, overrides or [], resume=resume, json=json)
+        summaries = _launch(config, model, overrides, resume=resume, json=json)
         if not summaries:
             return  # this was one process of several; another one tells what it came to
     else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from clickmill.cli.output import print_json, print_text, talk
 from clickmill.cli.progress import cluster_display
 from clickmill.cli.runs import print_summary
 from clickmill.errors import ConfigError
+
+if TYPE_CHECKING:
+    from clickmill.launch.ssh_cluster import SshCluster
 
 SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}
 """Options that are not ours are the trainers'."""
@@ -71,11 +74,10 @@ def ssh_cluster(
         raise ConfigError("a job has a package or a workspace, not both", hint="leave out `-p` or `-j`")
     name = job_name()
     source = Source(model, tuple(overrides or ()), tuple(talk_arguments()))
-    logs = output or Path(name)
     cluster = SshCluster(
         machines,
         source,
-        logs,
+        output or Path(name),
         job=name,
         package=package,
         workspace=workspace,
@@ -83,12 +85,17 @@ def ssh_cluster(
         new_display=partial(cluster_display, is_shown=not json),
         max_restarts=max_restarts,
     )
+    train_and_tell(cluster, json=json)
+
+
+def train_and_tell(cluster: SshCluster, *, json: bool) -> None:
+    """Run a job to its end, and print what it came to."""
     try:
         result = cluster.train()
     finally:
         # Whoever has stopped it, or sees it fail, looks there too.
-        if not json and logs.is_dir():
-            talk(f"logs of all hosts are in `{logs}`")
+        if not json and cluster.output.is_dir():
+            talk(f"logs of all hosts are in `{cluster.output}`")
     if json:
         print_json(result)
         return

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Message = dict[str, Any]
 
 _FILLS, _FULL = 0.8, 0.9
+_SHOWN = ("auc", "gauc", "logloss", "rmse")
 
 
 def status_page(status: Message) -> Group:
@@ -40,6 +41,8 @@ def _head(status: Message) -> Text:
         + (f" (fence {status['wanted_fence']} is wanted)" if status["wanted_fence"] else ""),
         _snapshot_words(status["snapshot"]),
     ]
+    if status.get("metrics"):
+        lines.insert(2, metrics_words(status["metrics"]))
     if status["scaling_to"] is not None:
         lines.append(_scaling_words(status))
     if status["scaling_failure"]:
@@ -54,6 +57,14 @@ def _scaling_words(status: Message) -> str:
         verb = "is" if len(awaited) == 1 else "are"
         return f"buckets are to move {way}; none moves before {names} {verb} there"
     return f"buckets move {way}"
+
+
+def metrics_words(metrics: Message) -> str:
+    """`auc 0.7611, logloss 0.4512`: those of the stage under way that people look at."""
+    numbers = metrics["numbers"]
+    shown = [f"{name} {numbers[name]:.4f}" for name in _SHOWN if name in numbers]
+    stage = "validation" if metrics["is_validation"] else "training"
+    return f"{stage} {', '.join(shown)}" if shown else f"no metrics of the {stage} yet"
 
 
 def _snapshot_words(snapshot: Message) -> str:

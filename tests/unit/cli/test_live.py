@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from clickmill.cli.live import LiveProgress, interval_words, pass_words
+from clickmill.store.remote.watching import Transfer
 from clickmill.train.observer import Interval, PassEnd, RunStart
 
 START = RunStart(model="dnn", num_parameters=10, num_workers=2, passes=2, resumed_from=None)
@@ -43,6 +44,18 @@ def test_bar_shows_each_pass_and_may_be_used_for_another_run() -> None:
         screen.truncate(0)
         for words in ("pass 1/2", "50%", "100 samples", "validation auc 0.7700"):
             assert words in output
+
+
+def test_files_on_their_way_have_rows_of_their_own() -> None:
+    screen = io.StringIO()
+    live = LiveProgress(Console(file=screen, force_terminal=True, width=160, highlight=False))
+    live.run_start(START)
+    live.pass_start(0, 1000)
+    with Transfer("downloaded", "s3://bucket/part-0.gz", 3 << 20) as transfer:
+        transfer.advance(1 << 20)
+        live.close()
+    assert "download part-0.gz" in screen.getvalue()
+    assert "3.0 MiB" in screen.getvalue()
 
 
 def test_log_lines_go_through_the_bar_and_back(monkeypatch: pytest.MonkeyPatch) -> None:

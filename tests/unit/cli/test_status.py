@@ -118,3 +118,13 @@ def test_durations_and_shares_are_short():
     assert (
         shares_words({"read": 0.5, "pull": 0.2, "push": 0.15, "wait": 0.1}) == "read 50%, pull 20%, push 15%"
     )
+
+
+def test_the_metrics_of_the_stage_are_told_where_they_are_known():
+    metrics = {
+        "step": 900,
+        "is_validation": False,
+        "numbers": {"auc": 0.76112, "logloss": 0.4512, "mae": 1.0},
+    }
+    assert "training auc 0.7611, logloss 0.4512" in words(metrics=metrics)
+    assert "auc" not in words(metrics=None)

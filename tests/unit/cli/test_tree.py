@@ -26,8 +26,10 @@ LEAVES = {path: command for path, command in TREE.items() if not hasattr(command
 
 def test_the_tree_has_the_commands_that_the_docs_name() -> None:
     assert {" ".join(path) for path in LEAVES} == {
-        "train", "evaluate", "infer", "report", "pserver", "trainer", "ssh-cluster", "doctor", "models",
-        "ps status", "cluster scale", "cluster snapshot", "cluster stop",
+        "train", "evaluate", "infer", "report", "pserver", "trainer", "pod", "pod-files", "ssh-cluster",
+        "submit", "doctor", "models", "ps status",
+        "cluster check", "cluster scale", "cluster snapshot", "cluster stop",
+        "job ls", "job status", "job logs", "job wait", "job scale", "job fetch", "job stop", "job delete",
         "data synth", "data describe", "data split", "config check", "config show", "schema show",
     }  # fmt: skip
 

@@ -1,0 +1,73 @@
+"""How a plan of a job is shown: as text, YAML or JSON, or written to a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clickmill.cli.output import print_json, print_text, talk
+from clickmill.errors import ConfigError
+from clickmill.store.durable import replace_file
+
+if TYPE_CHECKING:
+    from clickmill.submit.request import Outcome
+
+FORMATS = ("yaml", "json")
+
+
+def show_plan(outcome: Outcome, output: str, *, json: bool) -> None:
+    """A plan on stdout, or in the folder that `output` names."""
+    if output and output not in FORMATS:
+        written = write_plan(outcome, Path(output))
+        if json:
+            print_json({**outcome.facts, "folder": output, "written": written})
+        else:
+            talk(f"{len(written)} files in `{output}`, secrets masked")
+    elif json or output == "json":
+        print_json(_body(outcome))
+    elif outcome.objects:
+        print_text("".join(outcome.files.values()).rstrip())
+    elif output == "yaml":
+        print_text(yaml_text(_body(outcome)))
+    elif outcome.files:
+        print_text("\n".join(f"==> {name} <==\n{text}" for name, text in outcome.files.items()).rstrip())
+    else:
+        print_text(outcome.command_line)
+
+
+def write_plan(outcome: Outcome, folder: Path) -> list[str]:
+    """Write the files of a plan to a new folder. Raises ConfigError where it holds something already."""
+    if not outcome.files:
+        raise ConfigError(
+            f"a job for `{outcome.facts['backend']}` is a command, not files",
+            hint="leave out `--output`, or give `yaml` or `json`",
+        )
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ConfigError(
+            f"`{folder}` is there already", hint="name a folder that is new or empty, or `yaml` or `json`"
+        )
+    for name, text in outcome.files.items():
+        replace_file(folder / name, text.encode())
+    return list(outcome.files)
+
+
+def yaml_text(value: Any) -> str:
+    """YAML in which texts of several lines stand as they are."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        """Has a style of its own for such texts."""
+
+    def text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
+        style = "|" if "\n" in value else None
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
+
+    Dumper.add_representer(str, text)
+    dumped: str = yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1000)
+    return dumped.rstrip()
+
+
+def _body(outcome: Outcome) -> dict[str, Any]:
+    if outcome.objects:  # as kubectl shows and takes several
+        return {"apiVersion": "v1", "kind": "List", "items": outcome.objects}
+    return {**outcome.facts, "contents": outcome.files} if outcome.files else outcome.facts

@@ -1,0 +1,29 @@
+"""All jobs of a namespace, or of a cluster, and how each is."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from clickmill.jobs.job import list_jobs
+from clickmill.jobs.status import status_of
+from clickmill.kube.client import ALL_NAMESPACES
+
+if TYPE_CHECKING:
+    from clickmill.jobs.job import Job
+    from clickmill.jobs.status import JobStatus
+    from clickmill.kube.client import Cluster
+
+_NUM_THREADS = 8
+"""That ask at the same time: a coordinator that does not answer takes seconds."""
+
+
+def job_list(cluster: Cluster, *, is_everywhere: bool = False) -> list[JobStatus]:
+    """Jobs by namespace and name, with what is known of their training."""
+    jobs = list_jobs(cluster, namespace=ALL_NAMESPACES if is_everywhere else None)
+
+    def look(job: Job) -> JobStatus:
+        return status_of(cluster.within(job.namespace), job, is_brief=True)
+
+    with ThreadPoolExecutor(_NUM_THREADS) as pool:
+        return list(pool.map(look, jobs))

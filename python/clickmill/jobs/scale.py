@@ -1,0 +1,199 @@
+"""Another number of trainers or parameter servers, while the job trains."""
+
+from __future__ import annotations
+
+import copy
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clickmill.errors import ClickmillError, ConfigError, ConflictError, DeadlineError, StateError
+from clickmill.jobs.coordinator import find_coordinator
+from clickmill.jobs.job import find_job, role_of
+from clickmill.jobs.pods import current, list_pods
+from clickmill.jobs.waits import WaitTeller
+from clickmill.kube import kinds
+from clickmill.kube.kinds import kind_of
+from clickmill.submit.kubernetes.config_map import TRAINERS_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from clickmill.jobs.coordinator import CoordinatorProxy
+    from clickmill.jobs.job import Job
+    from clickmill.kube.client import Cluster, Object
+
+    Tell = Callable[[str], None]
+
+MAX_PSERVERS = 1024
+_ATTEMPTS = 5
+_LOOK_S = 0.5
+_PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """What the numbers of a job were and are."""
+
+    name: str
+    namespace: str
+    trainers: tuple[int, int] | None
+    """Before and now; None where it was not asked for."""
+    pservers: tuple[int, int] | None
+
+    def to_dict(self) -> dict[str, Any]:
+        def both(numbers: tuple[int, int] | None) -> dict[str, int] | None:
+            return None if numbers is None else {"before": numbers[0], "now": numbers[1]}
+
+        return {
+            "name": self.name,
+            "namespace": self.namespace,
+            "trainers": both(self.trainers),
+            "pservers": both(self.pservers),
+        }
+
+
+def scale_job(
+    cluster: Cluster,
+    name: str,
+    tell: Tell,
+    *,
+    trainers: int | None = None,
+    pservers: int | None = None,
+    deadline_s: float = 600.0,
+) -> Scaled:
+    """Change the numbers. Trainers come and go by themselves; servers are waited for until buckets moved.
+
+    StateError where the job is over or cannot be scaled, DeadlineError where buckets have not moved in time.
+    """
+    job = find_job(cluster, name)
+    if job.is_over:
+        raise StateError(f"job `{name}` is {job.phase}: there is nothing to scale")
+    if job.is_collective:
+        raise StateError(
+            f"job `{name}` is collective: the number of its workers is part of what they compute",
+            hint="stop it, change `submit.k8s_trainers` and submit again: it goes on from a checkpoint",
+        )
+    done_trainers = None if trainers is None else _scale_trainers(cluster, job, trainers, tell)
+    done_pservers = None
+    if pservers is not None:
+        done_pservers = _scale_pservers(cluster, find_job(cluster, name), pservers, tell, deadline_s)
+    return Scaled(job.name, job.namespace, done_trainers, done_pservers)
+
+
+def _scale_trainers(cluster: Cluster, job: Job, number: int, tell: Tell) -> tuple[int, int]:
+    if number < 1:
+        raise ConfigError(
+            "a job has at least one trainer",
+            hint=f"`clickmill job stop {job.name}` ends it so that it can go on",
+        )
+    before = job.roles["trainer"].replicas
+    # Trainers that come read how many there shall be: first the number, then the pods.
+    cluster.patch(kinds.CONFIG_MAP, job.names.size, {"data": {TRAINERS_KEY: str(number)}})
+    _set_replicas(cluster, job, "trainer", number)
+    tell(f"job `{job.name}` has {number} trainers from now on; before: {before}")
+    return before, number
+
+
+def _scale_pservers(
+    cluster: Cluster, job: Job, number: int, tell: Tell, deadline_s: float
+) -> tuple[int, int]:
+    if not 1 <= number <= MAX_PSERVERS:
+        raise ConfigError(f"there can be 1 to {MAX_PSERVERS} pservers, not {number}")
+    coordinator = find_coordinator(cluster, job.name, current(list_pods(cluster, job.name)), is_order=True)
+    if coordinator is None:
+        raise StateError(
+            f"pserver 0 of job `{job.name}` does not run: buckets can move only while it trains",
+            hint="wait until it trains; or stop it, change `submit.k8s_ps_num` and submit again",
+        )
+    before, replicas = int(coordinator.status()["num_servers"]), job.roles["pserver"].replicas
+    if number > replicas:
+        _set_replicas(cluster, job, "pserver", number)
+        tell(f"{number - replicas} more pservers are started")
+    try:
+        tell(coordinator.order("scale", pservers=number))
+        _await_move(coordinator, number, tell, deadline_s)
+    except ClickmillError:
+        if number > replicas and number != _num_servers(coordinator):
+            _set_replicas(cluster, job, "pserver", replicas)
+        raise
+    if number < replicas:
+        _set_replicas(cluster, job, "pserver", number)
+    tell(
+        f"job `{job.name}` has {number} pservers from now on; write `k8s_ps_num: {number}` into backend.yaml "
+        "before you submit it again"
+    )
+    return before, number
+
+
+def _num_servers(coordinator: CoordinatorProxy) -> int | None:
+    try:
+        return int(coordinator.status()["num_servers"])
+    except ClickmillError:
+        return None
+
+
+def _await_move(coordinator: CoordinatorProxy, number: int, tell: Tell, deadline_s: float) -> None:
+    deadline = time.monotonic() + deadline_s
+    teller = WaitTeller(tell)
+    heard = time.monotonic()
+    while True:
+        try:
+            status = coordinator.status()
+            heard = time.monotonic()
+        except ClickmillError:
+            if time.monotonic() - heard > _PATIENCE_S:
+                raise
+            time.sleep(_LOOK_S)
+            continue
+        if status["scaling_to"] is None:
+            if status["num_servers"] == number:
+                return
+            reason = status["scaling_failure"] or "the run has ended"
+            raise ClickmillError(f"the job was not scaled to {number} pservers: {reason}")
+        teller.look(status["waiting"])
+        if time.monotonic() > deadline:
+            raise DeadlineError(
+                f"buckets have not moved to {number} pservers after {deadline_s:g} seconds",
+                hint="they still do; `clickmill job status --watch` shows when it is done",
+            )
+        time.sleep(_LOOK_S)
+
+
+def _set_replicas(cluster: Cluster, job: Job, role: str, number: int) -> None:
+    """Write the number into what makes the pods of a role; again where somebody else was faster."""
+    for attempt in range(_ATTEMPTS):
+        workload = _workload(cluster, job, role)
+        try:
+            cluster.replace(_with_replicas(workload, role, number))
+        except ConflictError:
+            if attempt + 1 == _ATTEMPTS:
+                raise
+        else:
+            return
+
+
+def _workload(cluster: Cluster, job: Job, role: str) -> Object:
+    """As it is now; its version guards what is written."""
+    for workload in job.workloads:
+        tasks = workload["spec"].get("tasks") or [workload["spec"]]
+        if any(role_of(task["template"]) == role for task in tasks):
+            found = cluster.get(kind_of(workload), workload["metadata"]["name"])
+            if found is not None:
+                return found
+    raise StateError(f"job `{job.name}` has no {role}s any more")
+
+
+def _with_replicas(workload: Object, role: str, number: int) -> Object:
+    changed = copy.deepcopy(workload)
+    spec = changed["spec"]
+    if kind_of(workload) == kinds.VOLCANO_JOB:
+        task = next(task for task in spec["tasks"] if role_of(task["template"]) == role)
+        task["replicas"] = number
+        if role == "pserver":
+            # All of them belong to the gang.
+            spec["minAvailable"] += number - task["minAvailable"]
+            task["minAvailable"] = number
+    else:
+        spec["completions"] = spec["parallelism"] = number
+    return changed

@@ -1,0 +1,198 @@
+"""Everything that a person asks about a job, gathered from where it is known."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clickmill.errors import KubernetesError
+from clickmill.jobs.coordinator import find_coordinator
+from clickmill.jobs.failures import bad_ends, failure_code, failure_reasons
+from clickmill.jobs.gang import gang_reasons, is_gang_placed
+from clickmill.jobs.job import find_job
+from clickmill.jobs.moments import seconds_between
+from clickmill.jobs.obstacles import obstacles
+from clickmill.jobs.pods import current, list_pods
+from clickmill.jobs.reasons import Reason
+from clickmill.jobs.summary import run_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from clickmill.jobs.coordinator import Training
+    from clickmill.jobs.failures import BadEnd
+    from clickmill.jobs.job import Job
+    from clickmill.jobs.pods import Pod
+    from clickmill.jobs.summary import Summary
+    from clickmill.kube.client import Cluster
+
+
+_UNAVAILABLE = 503
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """One job at one moment."""
+
+    job: Job
+    pods: tuple[Pod, ...]
+    """The newest of every number."""
+    training: Training | None
+    silence: str | None
+    """Why there is nothing to say about the training, where there should be."""
+    summary: Summary | None
+    """Of a run that has ended well."""
+    reasons: tuple[Reason, ...]
+    num_failures: Mapping[str, int]
+    """By pod, as in `trainer 0`."""
+    exit_code: int
+    """0 unless the job has failed."""
+
+    @property
+    def age_s(self) -> float:
+        """Since it was made, or as long as it took."""
+        return seconds_between(self.job.created, self.job.ended)
+
+    @property
+    def num_running(self) -> int:
+        return sum(self.num_running_of(role) for role in self.job.roles)
+
+    def num_running_of(self, role: str) -> int:
+        """Pods of a role that run, without those that are on their way out."""
+        return sum(pod.role == role and pod.is_running and not pod.is_leaving for pod in self.pods)
+
+    def num_restarts_of(self, pod: Pod) -> int:
+        """How often it was started again, in its pod or as another one, after it had failed."""
+        num_failures = self.num_failures.get(pod.title, 0)
+        is_down = pod.ending is not None and pod.ending.code != 0
+        return max(pod.num_restarts, num_failures - is_down)
+
+    @property
+    def samples(self) -> int | None:
+        """Trained over the run, as far as it is known."""
+        if self.training is not None:
+            return self.training.samples
+        return None if self.summary is None else int(self.summary["samples"])
+
+    @property
+    def auc(self) -> float | None:
+        """Of the stage under way, or of the last one."""
+        found = self.training.auc if self.training is not None else (self.summary or {}).get("auc")
+        return None if found is None else float(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For `--json`."""
+        job = self.job
+        return {
+            "name": job.name,
+            "namespace": job.namespace,
+            "scheduler": "volcano" if job.is_volcano else "default",
+            "queue": job.queue,
+            "phase": job.phase,
+            "message": job.message,
+            "created": job.created,
+            "age_s": round(self.age_s, 1),
+            "ended": job.ended,
+            "retries": job.num_retries,
+            "max_retries": job.max_retries,
+            "roles": {
+                role: {
+                    "replicas": size.replicas,
+                    "min_available": size.min_available,
+                    "running": self.num_running_of(role),
+                }
+                for role, size in job.roles.items()
+            },
+            "samples": self.samples,
+            "auc": self.auc,
+            "training": None if self.training is None else self.training.to_dict(),
+            "summary": self.summary,
+            "pods": [pod_dict(pod, self.num_restarts_of(pod)) for pod in self.pods],
+            "reasons": [reason.to_dict() for reason in self.reasons],
+            "exit_code": self.exit_code,
+        }
+
+
+def pod_dict(pod: Pod, num_restarts: int) -> dict[str, Any]:
+    """A pod for `--json`."""
+    return {
+        "name": pod.name,
+        "role": pod.role,
+        "index": pod.index,
+        "node": pod.node,
+        "state": pod.state,
+        "detail": pod.detail,
+        "ready": pod.is_ready,
+        "restarts": num_restarts,
+        "age_s": round(seconds_between(pod.created), 1),
+        "exit_code": None if pod.ending is None else pod.ending.code,
+        "last_words": None if pod.ending is None else pod.ending.message,
+    }
+
+
+def job_status(cluster: Cluster, name: str) -> JobStatus:
+    """How a job is. NotFoundError where there is none."""
+    return status_of(cluster, find_job(cluster, name))
+
+
+def status_of(cluster: Cluster, job: Job, *, is_brief: bool = False) -> JobStatus:
+    """How `job` is; `is_brief` leaves out why it does not go on."""
+    pods = list_pods(cluster, job.name) if job.workloads else []
+    newest = current(pods)
+    training, silence = _training(cluster, job, newest)
+    # All that `ls` needs to know of failures is that there are some.
+    ends = [] if is_brief or not job.workloads else bad_ends(cluster, job, pods)
+    reasons = () if is_brief else tuple(find_reasons(cluster, job, pods, ends, training))
+    return JobStatus(
+        job=job,
+        pods=tuple(newest),
+        training=training,
+        silence=silence,
+        summary=None if training is not None else run_summary(newest),
+        reasons=reasons,
+        num_failures=Counter(end.title for end in ends),
+        exit_code=failure_code(ends) if job.phase == "Failed" else 0,
+    )
+
+
+def find_reasons(
+    cluster: Cluster,
+    job: Job,
+    pods: Sequence[Pod],
+    ends: Sequence[BadEnd],
+    training: Training | None = None,
+) -> list[Reason]:
+    """Why a job does not run as it should, the weightiest first."""
+    if job.phase in {"Completed", "Stopped", "Stopping", "Deleted"}:
+        return []
+    failures = failure_reasons(job, ends)
+    if job.phase == "Failed":
+        return failures
+    newest = current(pods)
+    found = [*obstacles(cluster, job, newest), *failures]
+    is_missing = len([pod for pod in newest if pod.node]) < job.num_pods
+    if is_missing and not any(reason.kind in {"quota", "access", "volume"} for reason in found):
+        found += [
+            reason if not is_gang_placed(job, newest) else _elastic(reason)
+            for reason in gang_reasons(cluster, job, newest)
+        ]
+    if training is not None:
+        found += [Reason("waiting", words) for words in training.waiting]
+    return found
+
+
+def _elastic(reason: Reason) -> Reason:
+    return Reason(reason.kind, f"trains with fewer trainers than asked for: {reason.words}", reason.remedy)
+
+
+def _training(cluster: Cluster, job: Job, pods: Sequence[Pod]) -> tuple[Training | None, str | None]:
+    if job.is_collective or job.is_over:
+        return None, None
+    try:
+        coordinator = find_coordinator(cluster, job.name, pods)
+        return (None, None) if coordinator is None else (coordinator.training(), None)
+    except KubernetesError as error:
+        if error.status == _UNAVAILABLE and job.phase != "Completing":
+            return None, "pserver 0 does not answer yet"
+        return None, str(error)

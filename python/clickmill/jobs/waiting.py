@@ -1,0 +1,93 @@
+"""Waiting for the end of a job, with words about what happens meanwhile."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from clickmill.errors import ClusterUnreachableError, DeadlineError, NotFoundError
+from clickmill.jobs.failures import bad_ends
+from clickmill.jobs.job import find_job, look_up
+from clickmill.jobs.pods import list_pods
+from clickmill.jobs.status import find_reasons, status_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from clickmill.jobs.job import Job
+    from clickmill.jobs.status import JobStatus
+    from clickmill.kube.client import Cluster
+
+    Tell = Callable[[str], None]
+
+LOOK_S = 2.0
+_PATIENCE_S = 120.0
+"""For an API server that does not answer: control planes are started again."""
+
+
+def wait_for_end(cluster: Cluster, name: str, tell: Tell, *, deadline_s: float | None = None) -> JobStatus:
+    """How the job is when it is over.
+
+    DeadlineError where that takes longer, NotFoundError where it is deleted meanwhile.
+    """
+    job = find_job(cluster, name)
+    began = time.monotonic()
+    teller = Teller(cluster, tell)
+    while not job.is_over:
+        teller.look(job)
+        left = None if deadline_s is None else began + deadline_s - time.monotonic()
+        if left is not None and left <= 0:
+            raise DeadlineError(
+                f"job `{name}` is not over after {deadline_s:g} seconds: it is {job.phase}",
+                hint=f"`clickmill job status {name}` tells how far it is",
+            )
+        time.sleep(LOOK_S if left is None else min(LOOK_S, left))
+        job = look_again(cluster, name, tell)
+    return status_of(cluster, job)
+
+
+def look_again(cluster: Cluster, name: str, tell: Tell, *, patience_s: float = _PATIENCE_S) -> Job:
+    """The job as it is now; waits for an API server that is away for a while."""
+    deadline = time.monotonic() + patience_s
+    is_told = False
+    while True:
+        try:
+            job = look_up(cluster, name)
+        except ClusterUnreachableError as error:
+            if time.monotonic() > deadline:
+                raise
+            if not is_told:
+                tell(f"{error}; waiting for it")
+                is_told = True
+            time.sleep(LOOK_S)
+            continue
+        if job is None:
+            raise NotFoundError(f"job `{name}` was deleted meanwhile", status=404)
+        return job
+
+
+class Teller:
+    """Says what is new about a job each time that it is looked at."""
+
+    def __init__(self, cluster: Cluster, tell: Tell) -> None:
+        self._cluster = cluster
+        self._tell = tell
+        self._phase = ""
+        self._reasons: set[str] = set()
+
+    def look(self, job: Job) -> None:
+        """Say the phase where it has changed, and why the job waits where that is new."""
+        if job.phase != self._phase:
+            self._tell(f"job `{job.name}` is {job.phase}")
+            self._phase = job.phase
+        try:
+            pods = list_pods(self._cluster, job.name)
+            found = find_reasons(self._cluster, job, pods, bad_ends(self._cluster, job, pods))
+        except ClusterUnreachableError:
+            return  # the next look at the job finds out
+        for reason in found:
+            # Amounts change all the time; what is short is news only once.
+            key = f"{reason.kind} {reason.words.partition(':')[0]}"
+            if key not in self._reasons:
+                self._tell(reason.words + (f"; {reason.remedy}" if reason.remedy else ""))
+        self._reasons = {f"{reason.kind} {reason.words.partition(':')[0]}" for reason in found}

@@ -1,0 +1,266 @@
+"""What jobs are told: to scale, to stop, to go."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from clickmill.errors import ConfigError, DeadlineError, KubernetesError, NotFoundError, StateError
+from clickmill.jobs.coordinator import find_coordinator
+from clickmill.jobs.delete import delete_job
+from clickmill.jobs.pods import list_pods
+from clickmill.jobs.scale import scale_job
+from clickmill.jobs.status import job_status
+from clickmill.jobs.stop import stop_job
+from clickmill.jobs.waiting import wait_for_end
+from clickmill.kube import kinds
+from clickmill.monitoring import Monitoring
+from tests.unit.pserver import start_pserver
+
+from .objects import ended, event, job_object, node, plan, pod, queue, running, submitted
+from .stand_in import StandIn
+
+TOKEN = "a token for the monitor"
+
+
+def secret(token: str = TOKEN) -> dict:
+    import base64
+
+    data = {"token": base64.b64encode(token.encode()).decode()}
+    return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "ctr-token"}, "data": data}
+
+
+@contextmanager
+def coordinator(state: StandIn, folder: Path) -> Iterator[Callable[[], bool]]:
+    """A real coordinator behind pserver 0, which has no trainers; whether it has ended."""
+    server = start_pserver(folder, 0, 1, None)
+    monitoring = Monitoring("127.0.0.1:0", token=TOKEN, is_insecure=False)
+    monitoring.tell_cluster(server)
+    state.add(secret())
+    state.ports["ctr-pserver-0"] = int(monitoring.address.rpartition(":")[2])
+    try:
+        yield lambda: server.wait(0.1) is not None
+    finally:
+        monitoring.close()
+        server.stop()
+
+
+def started(state: StandIn, **roles: int):
+    made = plan(**(roles or {"pservers": 1, "trainers": 2}))
+    state.add(*submitted(made, phase="Running"), running(made, "pserver", 0), running(made, "trainer", 0))
+    return made
+
+
+def replicas(state: StandIn) -> dict[str, tuple[int, int]]:
+    job = state.get(kinds.VOLCANO_JOB, "ctr")
+    assert job is not None
+    return {task["name"]: (task["replicas"], task["minAvailable"]) for task in job["spec"]["tasks"]}
+
+
+def test_the_status_comes_from_the_coordinator_with_the_token_of_the_job(state, cluster, tmp_path):
+    started(state)
+    with coordinator(state, tmp_path):
+        status = job_status(cluster, "ctr")
+        assert status.training is not None
+        assert status.training.phase in {"starting", "gathering"}
+        assert status.training.num_pservers == 1
+        assert status.to_dict()["training"]["samples"] == 0
+        state.add(secret("another token than that"))
+        silent = job_status(cluster, "ctr")
+        assert silent.training is None
+        assert "does not take the token" in (silent.silence or "")
+
+
+def test_a_coordinator_that_does_not_answer_is_told(state, cluster):
+    started(state)
+    state.add(secret())
+    assert job_status(cluster, "ctr").silence == "pserver 0 does not answer yet"
+
+
+def test_trainers_are_scaled_with_the_number_that_pods_read(state, cluster):
+    started(state)
+    state.conflicts = 0
+    told: list[str] = []
+    scaled = scale_job(cluster, "ctr", told.append, trainers=4)
+    assert scaled.to_dict()["trainers"] == {"before": 2, "now": 4}
+    assert replicas(state) == {"pserver": (1, 1), "trainer": (4, 1)}
+    size = state.get(kinds.CONFIG_MAP, "ctr-size")
+    assert size is not None
+    assert size["data"] == {"trainers": "4"}
+
+
+def test_a_write_that_somebody_else_was_faster_than_is_made_again(state, cluster, monkeypatch):
+    started(state)
+    replace = type(cluster).replace
+    losses = iter([1])
+
+    def lose_once(self, item):
+        if next(losses, None):
+            state.conflicts = 1
+        return replace(self, item)
+
+    monkeypatch.setattr(type(cluster), "replace", lose_once)
+    scale_job(cluster, "ctr", [].append, trainers=3)
+    assert replicas(state)["trainer"] == (3, 1)
+
+
+def test_an_indexed_job_is_scaled_by_both_of_its_numbers(state, cluster):
+    made = plan(scheduler="default")
+    state.add(*submitted(made))
+    scale_job(cluster, "ctr", [].append, trainers=5)
+    job = state.get(kinds.JOB, "ctr-trainer")
+    assert job is not None
+    assert (job["spec"]["completions"], job["spec"]["parallelism"]) == (5, 5)
+
+
+@pytest.mark.parametrize(
+    ("phase", "numbers", "error", "words"),
+    [
+        ("Completed", {"trainers": 2}, StateError, "nothing to scale"),
+        ("Running", {"trainers": 0}, ConfigError, "at least one trainer"),
+        ("Running", {"pservers": 0}, ConfigError, "1 to 1024"),
+        ("Running", {"pservers": 2}, StateError, "pserver 0 of job `ctr` does not run"),
+    ],
+)
+def test_what_cannot_be_scaled_is_refused(state, cluster, phase, numbers, error, words):
+    state.add(*submitted(plan(), phase=phase))
+    before = replicas(state)
+    with pytest.raises(error, match=words):
+        scale_job(cluster, "ctr", [].append, **numbers)
+    assert replicas(state) == before
+
+
+def test_servers_that_the_coordinator_does_not_want_are_taken_back(state, cluster, tmp_path):
+    started(state)
+    with coordinator(state, tmp_path), pytest.raises(StateError, match="the cluster is not running"):
+        scale_job(cluster, "ctr", [].append, pservers=3)
+    assert replicas(state)["pserver"] == (1, 1)
+
+
+def finishing(state: StandIn, made, is_ended: Callable[[], bool]) -> threading.Thread:
+    """Lets the pods end when their coordinator has, as kubelets and Volcano do."""
+
+    def run() -> None:
+        while not is_ended():
+            pass
+        del state.ports["ctr-pserver-0"]
+        state.add(ended(made, "pserver", 0, 0), ended(made, "trainer", 0, 0))
+        state.add(job_object(made, phase="Completed"))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    return thread
+
+
+def test_a_stopped_job_leaves_what_it_goes_on_with(state, cluster, tmp_path):
+    made = started(state)
+    with coordinator(state, tmp_path) as is_ended:
+        thread = finishing(state, made, is_ended)
+        stopped = stop_job(cluster, "ctr", [].append)
+        thread.join()
+    assert (stopped.was_over, stopped.samples) == (False, 0)
+    assert (state.names(kinds.VOLCANO_JOB), state.names(kinds.POD)) == ([], [])
+    assert state.names(kinds.CLAIM) == ["ctr-output"]
+    assert "ctr-package" in state.names(kinds.CONFIG_MAP)
+    assert job_status(cluster, "ctr").job.phase == "Stopped"
+    claim = state.get(kinds.CLAIM, "ctr-output")
+    assert claim is not None
+    assert claim["metadata"]["annotations"] == {"clickmill.io/image": "clickmill:test"}
+
+
+def test_a_job_that_has_not_begun_is_stopped_at_once(state, cluster):
+    made = plan()
+    state.add(*submitted(made), pod(made, "pserver", 0))
+    told: list[str] = []
+    stop_job(cluster, "ctr", told.append)
+    assert told[0] == "nothing runs yet: there is nothing to keep"
+    assert state.names(kinds.VOLCANO_JOB) == []
+
+
+def test_a_job_whose_coordinator_is_away_is_not_stopped_without_being_told_so(state, cluster):
+    made = plan()
+    state.add(*submitted(made, phase="Running"), pod(made, "pserver", 0), running(made, "trainer", 0))
+    with pytest.raises(StateError, match="no snapshot can be taken") as caught:
+        stop_job(cluster, "ctr", [].append)
+    assert "--force" in (caught.value.hint or "")
+    assert state.names(kinds.VOLCANO_JOB) == ["ctr"]
+    stop_job(cluster, "ctr", [].append, is_forced=True)
+    assert state.names(kinds.VOLCANO_JOB) == []
+
+
+def test_a_job_that_is_over_has_nothing_to_stop(state, cluster):
+    state.add(*submitted(plan(), phase="Completed"))
+    assert stop_job(cluster, "ctr", [].append).was_over
+    assert state.names(kinds.VOLCANO_JOB) == ["ctr"]
+
+
+def test_all_objects_of_a_job_are_deleted_and_no_others(state, cluster):
+    state.add(*submitted(plan()), *submitted(plan("other")))
+    lookalike = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "ctr-notes", "labels": {"app.kubernetes.io/instance": "ctr"}},
+    }
+    state.add(lookalike)
+    deleted = delete_job(cluster, "ctr", [].append, is_output_deleted=False)
+    left = {(resource, name) for resource, _, name in state.objects if name.startswith("ctr")}
+    assert left == {("configmaps", "ctr-notes"), ("persistentvolumeclaims", "ctr-output")}
+    assert deleted.kept == ("ctr-output",)
+    assert "ConfigMap/ctr-package" in deleted.objects
+    assert len([name for _, _, name in state.objects if name.startswith("other")]) == len(
+        submitted(plan("other"))
+    )
+    again = delete_job(cluster, "ctr", [].append, is_output_deleted=True)
+    assert again.objects == ("PersistentVolumeClaim/ctr-output",)
+    with pytest.raises(NotFoundError):
+        delete_job(cluster, "ctr", [].append, is_output_deleted=True)
+
+
+def test_waiting_ends_with_the_job_and_tells_what_is_new(state, cluster, monkeypatch):
+    monkeypatch.setattr("clickmill.jobs.waiting.LOOK_S", 0.01)
+    made = plan()
+    state.add(*submitted(made), queue(), node("n1", cpu="1"))
+    told: list[str] = []
+
+    def tell(words: str) -> None:
+        told.append(words)
+        if "pods of the gang fit" in words:
+            state.add(job_object(made, phase="Failed"), ended(made, "trainer", 0, 4, "error: broken"))
+
+    status = wait_for_end(cluster, "ctr", tell)
+    assert (status.job.phase, status.exit_code) == ("Failed", 4)
+    assert told[0] == "job `ctr` is Pending"
+    assert len(told) == 2
+
+
+def test_waiting_has_an_end_of_its_own(state, cluster):
+    state.add(*submitted(plan(), phase="Running"))
+    with pytest.raises(DeadlineError, match=r"is not over after 0\.05 seconds: it is Running"):
+        wait_for_end(cluster, "ctr", [].append, deadline_s=0.05)
+
+
+def test_waiting_for_a_job_that_is_deleted_ends(state, cluster, monkeypatch):
+    monkeypatch.setattr("clickmill.jobs.waiting.LOOK_S", 0.01)
+    state.add(job_object(plan(), phase="Running"))
+    with pytest.raises(NotFoundError, match="deleted meanwhile"):
+        wait_for_end(cluster, "ctr", lambda _: state.remove(kinds.VOLCANO_JOB, "ctr"))
+
+
+def test_a_pod_of_another_version_has_no_status(state, cluster, tmp_path):
+    started(state)
+    monitoring = Monitoring("127.0.0.1:0", token=TOKEN, is_insecure=False)
+    state.add(secret(), event("ctr", "Job", "x", "y"))
+    state.ports["ctr-pserver-0"] = int(monitoring.address.rpartition(":")[2])
+    try:
+        found = find_coordinator(cluster, "ctr", list_pods(cluster, "ctr"))
+        assert found is not None
+        with pytest.raises(KubernetesError, match="of another version"):
+            found.status()
+    finally:
+        monitoring.close()
+    assert json.dumps(job_status(cluster, "ctr").to_dict())
