@@ -33,6 +33,10 @@ setup: $(VENV)/.core ## Create .venv with everything for training and developmen
 build: setup ## Build the wheel into dist/
 	$(BIN)/maturin build --release --out dist
 
+.PHONY: image
+image: build ## Build the images clickmill:dev and clickmill:dev-base
+	deploy/docker/build dev
+
 .PHONY: demo
 demo: setup ## Make a click log, train on it, evaluate, draw the curve
 	$(BIN)/clickmill data synth examples/criteo/data/train.tsv --rows 300000
@@ -71,8 +75,18 @@ test-python: setup ## Python tests
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/unit tests/e2e
 	$(BIN)/python -m pytest tests/cluster
 
+# Hadoop's own name node and data node, from Maven Central; needs a JDK.
+.PHONY: test-hdfs
+test-hdfs: setup ## Tests against a small HDFS
+	$(BIN)/python tests/hdfs/jars.py .hdfs
+	CLICKMILL_HDFS_JARS=.hdfs $(BIN)/python -m pytest tests/hdfs
+
 .PHONY: test
 test: lint test-rust test-python ## Everything that must be green before a change lands
+
+.PHONY: test-k8s
+test-k8s: setup ## Tests on the cluster of KUBECONFIG, or on the dev cluster where its kit is
+	tests/k8s/run
 
 .PHONY: chaos
 chaos: setup ## Kill training runs many times over; KILLS=20 and SEED=1 can be set

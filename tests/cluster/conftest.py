@@ -12,6 +12,7 @@ import pytest
 
 from tests.checkpoints import fingerprint
 from tests.cluster import fleet
+from tests.remote.fixtures import *  # noqa: F403
 
 CONFIG = """
 workspace: "."

@@ -80,6 +80,8 @@ class Fleet:
     exiles: tuple[str, ...] = ()
     file_bytes: int | None = None
     """No file of a server can grow beyond this, as on a disk that is full."""
+    environment: dict[str, str] = field(default_factory=dict)
+    """Variables of all processes."""
     servers: list[Command] = field(default_factory=list)
     addresses: list[str] = field(default_factory=list)
     members: list[Command] = field(default_factory=list)
@@ -144,7 +146,14 @@ class Fleet:
         limit = self.file_bytes if name.startswith("pserver") else None
         is_away = self.island is not None and name in self.exiles
         namespace = self.island.path if self.island is not None and is_away else None
-        command = start(self.folder, log, *arguments, file_bytes=limit, namespace=namespace)
+        command = start(
+            self.folder,
+            log,
+            *arguments,
+            file_bytes=limit,
+            environment=self.environment,
+            namespace=namespace,
+        )
         self.everyone.append(command)
         return command
 

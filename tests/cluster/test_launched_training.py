@@ -20,6 +20,8 @@ from tests.cluster.ssh_daemon import ADDRESSES, ssh_daemon, why_not
 NUM_ROWS = 4000
 DEADLINE_SECONDS = 240
 CLICKMILL = (sys.executable, "-m", "clickmill")
+RUN = (sys.executable, "-m", "clickmill.run", "-m", "config.yaml", "-b", "backend.yaml")
+"""As users of the seeds type it."""
 
 CONFIG = """\
 workspace: "."
@@ -77,6 +79,15 @@ def test_one_command_trains_on_this_machine(folder: Path, strategy: str) -> None
     assert_trained(summary, folder)
 
 
+def test_a_job_for_this_machine_is_trained_here(folder: Path) -> None:
+    write_config(folder, "cluster_train")
+    (folder / "backend.yaml").write_text("backend: local\nsubmit: {k8s_ps_num: 1, k8s-trainers: 2}\n")
+    (summary,) = json.loads(run(folder, *RUN, "--json"))
+    assert_trained(summary, folder)
+    logs = sorted(path.stem for path in (folder / "run/logs").glob("*.log"))
+    assert logs == ["pserver-0", "trainer-0", "trainer-1"]
+
+
 def test_a_run_goes_on_in_another_folder_with_others_and_more_passes(folder: Path) -> None:
     write_config(folder, "local_cluster_train")
     train = (*CLICKMILL, "train", "-m", "config.yaml", "--json", "--set", "runner.0.distribute_strategy=sync")
@@ -97,6 +108,7 @@ def test_a_run_goes_on_in_another_folder_with_others_and_more_passes(folder: Pat
 
 def test_roles_come_from_the_environment_of_the_seeds(folder: Path) -> None:
     write_config(folder, "cluster_train")
+    (folder / "backend.yaml").write_text("backend: PaddleCloud\n")  # not read: a worker does not submit
     ports = free_ports(2)
     addresses = ",".join(f"127.0.0.1:{port}" for port in ports)
     shared = {
@@ -104,6 +116,8 @@ def test_roles_come_from_the_environment_of_the_seeds(folder: Path) -> None:
         "PADDLE_TRAINERS_NUM": "2",
         "PADDLE_PSERVERS_NUM": "2",
         "CLICKMILL_TOKEN": "a secret of this test alone",
+        "PADDLE_PADDLEREC_ROLE": "WORKER",
+        "PADDLEREC_CLUSTER_TYPE": "K8S",
     }
     roles = [
         {"TRAINING_ROLE": "PSERVER", "PADDLE_PSERVER_ID": "0", "PADDLE_PORT": str(ports[0])},
@@ -111,10 +125,9 @@ def test_roles_come_from_the_environment_of_the_seeds(folder: Path) -> None:
         {"TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": "0"},
         {"TRAINING_ROLE": "TRAINER", "PADDLE_TRAINER_ID": "1"},
     ]
-    command = (*CLICKMILL, "train", "-m", "config.yaml", "--json")
     processes = [
         subprocess.Popen(
-            command,
+            (*RUN, "--json"),
             cwd=folder,
             env={**os.environ, **shared, "POD_IP": "127.0.0.1", **role},
             stdout=subprocess.PIPE,
@@ -132,11 +145,14 @@ def test_roles_come_from_the_environment_of_the_seeds(folder: Path) -> None:
 @pytest.mark.skipif(shutil.which("mpirun") is None, reason="mpirun is not installed (Debian: openmpi-bin)")
 def test_ranks_of_mpi_train(folder: Path) -> None:
     write_config(folder, "cluster_train")
-    mpi = ("mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "-n", "4")
-    output = run(folder, *mpi, *CLICKMILL, "train", "-m", "config.yaml", "--json")
-    (summary,) = json.loads(output)
+    options = ("--allow-run-as-root", "--oversubscribe", "--bind-to", "none")
+    (folder / "backend.yaml").write_text(
+        f"backend: MPI\nsubmit: {{nodes: 2}}\nmpi: {{arguments: {' '.join(options)}}}\n"
+    )
+    (summary,) = json.loads(run(folder, *RUN, "--json"))
     assert_trained(summary, folder)
-    resumed = (*mpi, *CLICKMILL, "train", "-m", "config.yaml", "--json", "--resume")
+    train = (*CLICKMILL, "train", "-m", "config.yaml")
+    resumed = ("mpirun", *options, "-n", "4", *train, "--json", "--resume")
     (again,) = json.loads(run(folder, *resumed))
     assert again == summary, "a run that is over was not left as it is"
 
@@ -158,15 +174,14 @@ def test_hosts_train_over_ssh(folder: Path, tmp_path_factory: pytest.TempPathFac
             f"ssh_config: {daemon.ssh_config}",
         ]
         (folder / "hosts.yaml").write_text("\n".join(lines) + "\n")
-        package = folder / "package"
-        package.mkdir()
-        shutil.copy(folder / "config.yaml", package)
-        command = (*CLICKMILL, "ssh-cluster", "--hosts", "hosts.yaml", "-m", "package/config.yaml")
-        output = run(folder, *command, "-o", "logs", "--json", "--set", f"runner.0.fleet_mode={mode}")
-    summary = json.loads(output)["summary"]
+        (folder / "backend.yaml").write_text("backend: ssh\n")
+        output = run(folder, *RUN, "--json", "--set", f"runner.0.fleet_mode={mode}")
+    result = json.loads(output)
+    summary = result["summary"]
     assert_trained(summary[0] if mode == "collective" else summary, folder)
+    assert sorted(path.name for path in Path(result["job"]).glob("*.yaml")) == ["config.yaml"]
     for node in (0, 1):
-        assert (folder / f"logs/node-{node}/train.log").exists()
+        assert (folder / result["logs"] / f"node-{node}/train.log").exists()
 
 
 def free_ports(count: int) -> list[int]:

@@ -48,6 +48,17 @@ def test_ranks_become_servers_and_trainers_and_one_tells_the_summary(tmp_path, s
         assert f"{name} | " in run.words
 
 
+def test_half_of_the_ranks_of_a_paddlecloud_job_are_servers(tmp_path, stage):
+    text = (tmp_path / "config.yaml").read_text()
+    (tmp_path / "config.yaml").write_text(text.replace("server_num: 1, ", ""))
+    environ = {"PADDLE_PADDLEREC_ROLE": "WORKER", "PADDLEREC_CLUSTER_TYPE": "MPI"}
+    stage.write("hold")
+    with launched(tmp_path, stage, *mpirun(4), environ=environ) as run:
+        run.wait_until(lambda: len(stage.alive("pserver")) == 2 and len(stage.alive("trainer")) == 2)
+        stage.release()
+        assert run.wait() == 0, run.words
+
+
 def test_a_rank_starts_its_role_again(tmp_path, stage):
     stage.write("hold")
     with launched(tmp_path, stage, *mpirun(2)) as run:

@@ -73,3 +73,9 @@ def test_two_ranks_train_and_one_process_evaluates(place: Path, tmp_path: Path) 
     (auc,) = _VALIDATION_AUC.findall(done.stdout)
     assert float(auc) > 0.5
     assert "exact_auc" in done.stdout
+
+
+def test_a_job_is_shown_and_then_submitted_to_this_machine(place: Path, tmp_path: Path) -> None:
+    _, done = follow(DOCS / "guides/submitting.md", place, tmp_path / "bin")
+    assert done.stdout.startswith("clickmill train -m config.yaml --set")
+    assert (place / "runs/ps_cluster/checkpoints/0").is_dir()

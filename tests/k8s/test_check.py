@@ -1,0 +1,162 @@
+"""`clickmill cluster check` on a real cluster, as an administrator and as somebody who may do little."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from clickmill.kube.client import Cluster
+
+from .conftest import Kubectl, poll
+
+SUBMITTER = Path(__file__).parents[2] / "deploy" / "k8s" / "submitter.yaml"
+BACKEND = """\
+backend: Kubernetes
+submit: {job_name: job, k8s_trainers: 2, k8s_ps_num: 2}
+kubernetes:
+  image: clickmill-absent:test
+  resources: {pserver: {cpu: 10m, memory: 16Mi}, trainer: {cpu: 10m, memory: 16Mi}}
+"""
+
+Check = Callable[..., tuple[int, dict[str, Any]]]
+
+
+@pytest.fixture
+def check(cluster: Cluster, namespace: str, tmp_path: Path) -> Check:
+    """`clickmill cluster check --json`: exit code, and findings by what was looked at."""
+
+    def run(
+        more: str = "", *, text: str = BACKEND, kubeconfig: Path | None = None
+    ) -> tuple[int, dict[str, Any]]:
+        backend = tmp_path / "backend.yaml"
+        backend.write_text(text + more)
+        environ = {**os.environ, **({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})}
+        command = [sys.executable, "-m", "clickmill", "cluster", "check", "-b", str(backend), "-n", namespace]
+        done = subprocess.run(
+            [*command, "--json"], env=environ, capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.stdout, done.stderr
+        findings = json.loads(done.stdout)["findings"]
+        return done.returncode, {finding["what"]: finding for finding in findings}
+
+    return run
+
+
+@pytest.mark.usefixtures("volcano")
+def test_a_cluster_that_has_everything_is_fit(check: Check) -> None:
+    code, findings = check()
+    assert code == 0, findings
+    assert findings["webhook"]["state"] == "ok"
+    assert findings["queue `default`"]["state"] == "ok"
+    assert findings["the gang"]["state"] in {"ok", "warn"}
+
+
+@pytest.mark.usefixtures("volcano")
+@pytest.mark.parametrize(
+    ("more", "what", "remedy"),
+    [
+        ("  queue: nobody-made-this\n", "queue `nobody-made-this`", "deploy/k8s/queues.yaml"),
+        (
+            "  priority_class: nobody-made-this\n",
+            "PriorityClass `nobody-made-this`",
+            "deploy/k8s/priorities.yaml",
+        ),
+        (
+            "  image_pull_secrets: [absent]\n",
+            "Secret `absent`",
+            "kubectl create secret docker-registry absent",
+        ),
+        ("  output: {claim: absent}\n", "claim `absent`", "make it"),
+        ("  output: {storage_class: absent}\n", "storage class `absent`", "kubectl get storageclass"),
+        ("  node_selector: {absent: label}\n", "nodes", "kubectl label node NODE absent=label"),
+        ("  output: {host_path: /home/work}\n  model_node: {absent: y}\n", "nodes", "absent=y"),
+    ],
+)
+def test_what_is_missing_is_named_with_its_remedy(check: Check, more: str, what: str, remedy: str) -> None:
+    code, findings = check(more)
+    assert code == 1
+    assert findings[what]["state"] == "lacks"
+    assert remedy in findings[what]["remedy"]
+
+
+@pytest.mark.usefixtures("volcano")
+def test_a_gang_that_no_node_can_take_is_told(check: Check) -> None:
+    code, findings = check(
+        "  resources: {pserver: {cpu: 100000}}\n", text=BACKEND.rpartition("  resources")[0]
+    )
+    assert code == 1
+    assert findings["the gang"]["state"] == "lacks"
+    assert "finds no room even on empty nodes" in findings["the gang"]["found"]
+
+
+@pytest.mark.usefixtures("volcano")
+def test_a_quota_without_room_for_all_pods_is_told(check: Check, kubectl: Kubectl) -> None:
+    kubectl("create", "quota", "small", "--hard=pods=3,requests.memory=1Gi")
+    poll(
+        lambda: "pods" in kubectl("get", "quota", "small", "-o", "jsonpath={.status.used}"),
+        "the quota to count",
+    )
+    code, findings = check()
+    assert code == 1
+    assert findings["quota `small`"]["found"] == "pods: 4 asked for, 3 of 3 left"
+
+
+@pytest.fixture
+def newcomer(cluster: Cluster, namespace: str, kubectl: Kubectl, tmp_path: Path) -> Path:
+    """A kubeconfig of somebody whom the cluster knows, and who may do nothing yet."""
+    kubectl("create", "serviceaccount", "newcomer")
+    token = kubectl("create", "token", "newcomer", "--duration=1h").strip()
+    content = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
+    content["users"] = [{"name": "newcomer", "user": {"token": token}}]
+    for context in content["contexts"]:
+        context["context"]["user"] = "newcomer"
+    path = tmp_path / "newcomer.conf"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+@pytest.mark.usefixtures("volcano")
+def test_rights_that_are_missing_are_all_named_and_the_remedy_grants_them(
+    check: Check, newcomer: Path, namespace: str, kubectl: Kubectl
+) -> None:
+    code, findings = check(kubeconfig=newcomer)
+    assert code == 1
+    lacking = findings["jobs.batch.volcano.sh"]
+    assert lacking["found"] == "may not get, create, patch, delete, list"
+    remedy = lacking["remedy"].partition("an administrator types: ")[2]
+    for command in remedy.replace("deploy/k8s/submitter.yaml", str(SUBMITTER)).split(" && "):
+        subprocess.run(command.split(), check=True, capture_output=True, timeout=60)
+
+    def is_granted() -> bool:
+        found = check(kubeconfig=newcomer)[1].values()
+        return all(finding["state"] != "lacks" for finding in found if finding["topic"] == "rights")
+
+    poll(is_granted, "the rights to count")
+
+
+@pytest.mark.usefixtures("volcano")
+def test_somebody_with_the_role_of_a_submitter_can_submit(
+    newcomer: Path, namespace: str, kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from clickmill.kube import connect
+    from clickmill.submit.kubernetes.api import submit
+
+    from .jobs import small_plan
+
+    kubectl("apply", "-f", str(SUBMITTER))
+    kubectl(
+        "create", "rolebinding", "newcomer", "--role=clickmill-submitter",
+        f"--serviceaccount={namespace}:newcomer",
+    )  # fmt: skip
+    monkeypatch.setenv("KUBECONFIG", str(newcomer))
+    with connect(namespace=namespace) as theirs:
+        assert submit(theirs, small_plan(namespace)).change == "created"
+        assert submit(theirs, small_plan(namespace, trainers=3)).change == "changed"

@@ -1,0 +1,182 @@
+"""`submit` on a real cluster: what it makes, changes and refuses."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from clickmill.errors import NotFoundError, RefusedError, StateError
+from clickmill.kube import kinds
+from clickmill.kube.client import Cluster
+from clickmill.kube.kinds import kind_of
+from clickmill.submit.kubernetes.api import JobPlan, manifest, manifest_yaml, submit
+
+from .conftest import Kubectl, poll
+from .jobs import job, phase, pod_names, pods, small_plan, with_trainers
+
+pytestmark = pytest.mark.usefixtures("volcano")
+
+
+def test_the_same_job_twice_changes_nothing(cluster: Cluster, namespace: str) -> None:
+    plan = small_plan(namespace)
+    first = submit(cluster, plan)
+    poll(lambda: len(pods(cluster, plan)) == 4, "the pods")
+    before = _versions(cluster, plan)
+    second = submit(cluster, plan)
+    assert (first.change, second.change) == ("created", "unchanged")
+    assert {each.change for each in first.objects} == {"created"}
+    assert {each.change for each in second.objects} == {"unchanged"}
+    assert _versions(cluster, plan) == before
+
+
+def test_what_kubectl_applies_is_what_submit_applies(
+    cluster: Cluster, namespace: str, kubectl: Kubectl
+) -> None:
+    plan = small_plan(namespace)
+    kubectl("apply", "-f", "-", stdin=manifest_yaml(plan))
+    applied = {each.name: each.change for each in submit(cluster, plan).objects}
+    assert set(applied.values()) == {"unchanged"}
+    assert "unchanged" in kubectl("apply", "-f", "-", stdin=manifest_yaml(plan))
+
+
+def test_kubectl_takes_over_what_submit_has_made(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
+    plan = small_plan(namespace)
+    submit(cluster, plan)
+    kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=manifest_yaml(plan))
+    kubectl("apply", "-f", "-", stdin=manifest_yaml(with_trainers(plan, 3)))
+    assert [task["replicas"] for task in job(cluster, plan)["spec"]["tasks"]] == [2, 3]
+
+
+def test_another_number_of_trainers_scales_the_job(cluster: Cluster, namespace: str) -> None:
+    plan = small_plan(namespace)
+    submit(cluster, plan)
+    poll(lambda: len(pods(cluster, plan)) == 4, "two servers and two trainers")
+    uids = _uids(cluster, plan)
+    assert submit(cluster, with_trainers(plan, 4)).change == "changed"
+    poll(lambda: len(pods(cluster, plan)) == 6, "two more trainers")
+    assert submit(cluster, with_trainers(plan, 1)).change == "changed"
+    servers_and_chief = {"job-pserver-0", "job-pserver-1", "job-trainer-0"}
+    poll(lambda: pod_names(cluster, plan) == servers_and_chief, "the servers and the chief alone")
+    assert {name: uids[name] for name in servers_and_chief} == _uids(cluster, plan)
+
+
+def test_another_template_is_refused_with_the_way_out(cluster: Cluster, namespace: str) -> None:
+    plan = small_plan(namespace)
+    submit(cluster, plan)
+    before = _versions(cluster, plan)
+    other = small_plan(namespace, more="  env: {GLOG_v: '1'}\n")
+    with pytest.raises(StateError, match="runs with another template") as caught:
+        submit(cluster, other)
+    assert "GLOG_v" in str(caught.value)
+    assert "--replace" in (caught.value.hint or "")
+    assert _versions(cluster, plan) == before
+
+
+def test_other_files_are_another_template(cluster: Cluster, namespace: str) -> None:
+    plan = small_plan(namespace)
+    submit(cluster, plan)
+    with pytest.raises(StateError, match=r"clickmill\.io/package"):
+        submit(cluster, replace(plan, package={"config.yaml": b"mode: other\n"}))
+    package = cluster.get(kinds.CONFIG_MAP, plan.names.package, namespace=namespace)
+    assert package is not None
+    assert package["data"]["config.yaml"] == plan.package["config.yaml"].decode()
+
+
+def test_replace_makes_the_job_anew(cluster: Cluster, namespace: str) -> None:
+    plan = small_plan(namespace)
+    submit(cluster, plan)
+    poll(lambda: len(pods(cluster, plan)) == 4, "the pods")
+    old = _uids(cluster, plan)
+    other = small_plan(namespace, more="  env: {GLOG_v: '1'}\n")
+    assert submit(cluster, other, replace=True).change == "created"
+    poll(lambda: len(pods(cluster, plan)) == 4, "the new pods")
+    assert not set(old.values()) & set(_uids(cluster, plan).values())
+
+
+def test_a_job_that_does_not_fit_has_no_pods_and_says_why(cluster: Cluster, namespace: str) -> None:
+    plan = small_plan(namespace, more="")
+    servers, trainers = plan.roles
+    huge = replace(servers.request, requests={"cpu": "100000", "memory": "16Mi"}, limits={})
+    plan = replace(plan, roles=(replace(servers, request=huge), trainers))
+    submit(cluster, plan)
+
+    def reason() -> str:
+        groups = cluster.list(kinds.POD_GROUP, namespace=namespace)
+        events = cluster.list(kinds.EVENT, namespace=namespace)
+        return " ".join(event["message"] for event in events if groups and "resource" in event["message"])
+
+    poll(reason, "an event that says what is short")
+    assert pods(cluster, plan) == []
+    assert phase(cluster, plan) == "Pending"
+
+
+def test_nothing_is_made_where_the_cluster_would_refuse_the_job(cluster: Cluster, namespace: str) -> None:
+    plan = small_plan(namespace, more="  queue: nobody-made-this\n")
+    with pytest.raises(RefusedError, match="nobody-made-this"):
+        submit(cluster, plan)
+    assert all(cluster.get(kind_of(item), item["metadata"]["name"], namespace=namespace) is None
+               for item in manifest(plan))  # fmt: skip
+
+
+def test_pods_that_the_namespace_does_not_allow_are_refused_before_anything_is_made(
+    cluster: Cluster, namespace: str, kubectl: Kubectl
+) -> None:
+    kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+    plan = small_plan(namespace, more="  output: {host_path: /home/work}\n")
+    with pytest.raises(RefusedError, match="violates PodSecurity") as caught:
+        submit(cluster, plan)
+    assert "use a claim" in (caught.value.hint or "")
+    assert cluster.get(kinds.SERVICE, plan.names.service, namespace=namespace) is None
+
+
+def test_our_pods_keep_to_the_restricted_standard(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
+    kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+    plan = small_plan(namespace)
+    submit(cluster, plan)
+    poll(lambda: len(pods(cluster, plan)) == 4, "the pods")
+
+
+def test_a_namespace_that_is_not_there_is_named(cluster: Cluster) -> None:
+    with pytest.raises(NotFoundError, match="there is no namespace `clickmill-absent`") as caught:
+        submit(cluster, small_plan("clickmill-absent"))
+    assert caught.value.hint == "`kubectl create namespace clickmill-absent`"
+
+
+def test_the_token_of_a_job_is_left_alone(cluster: Cluster, namespace: str, kubectl: Kubectl) -> None:
+    plan = small_plan(namespace)
+    submit(cluster, plan)
+    secret = cluster.get(kinds.SECRET, plan.names.token, namespace=namespace)
+    assert secret is not None
+    cluster.replace({**secret, "data": {"token": "dG9rZW4="}})
+    submit(cluster, plan)
+    kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=manifest_yaml(plan))
+    kubectl("apply", "-f", "-", stdin=manifest_yaml(plan))
+    found = json.loads(kubectl("get", "secret", plan.names.token, "-o", "json"))
+    assert found["data"] == {"token": "dG9rZW4="}
+
+
+def test_credentials_are_in_a_secret_and_nowhere_else(cluster: Cluster, namespace: str) -> None:
+    plan = small_plan(namespace)
+    submit(cluster, plan, access={"CLICKMILL_FS_UGI": "me,very-secret"})
+    secret = cluster.get(kinds.SECRET, plan.names.access, namespace=namespace)
+    assert secret is not None
+    assert set(secret["data"]) == {"CLICKMILL_FS_UGI"}
+    for item in manifest(plan):
+        live = cluster.get(kind_of(item), item["metadata"]["name"], namespace=namespace)
+        assert "very-secret" not in json.dumps(live)
+
+
+def _versions(cluster: Cluster, plan: JobPlan) -> dict[str, Any]:
+    """Generations of everything that submit makes; what Volcano writes into a status does not count."""
+    return {
+        item["kind"] + item["metadata"]["name"]: (live["metadata"]["uid"], live["metadata"].get("generation"))
+        for item in manifest(plan)
+        if (live := cluster.get(kind_of(item), item["metadata"]["name"], namespace=plan.namespace))
+    }
+
+
+def _uids(cluster: Cluster, plan: JobPlan) -> dict[str, str]:
+    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods(cluster, plan)}
