@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -18,6 +18,7 @@ from clickmill._limits import MAX_SEED, MAX_WHOLE_NUMBER
 from clickmill.cli.exits import MEANINGS
 from clickmill.cli.main import app
 from clickmill.config import Config
+from clickmill.config.backend import BackendConfig
 from clickmill.schema import SchemaConfig
 
 DOCS = Path(__file__).parent
@@ -33,7 +34,14 @@ KINDS = {
     "reference": "reference",
 }
 WRITTEN_BY = "<!-- Written by docs/generate.py; change the models in the code and run `make docs`. -->\n"
-NAMES = {int: "whole number", float: "number", bool: "true or false", str: "text", Any: "anything"}
+NAMES = {
+    int: "whole number",
+    float: "number",
+    bool: "true or false",
+    str: "text",
+    SecretStr: "text",
+    Any: "anything",
+}
 GENERAL = (MAX_WHOLE_NUMBER, MAX_SEED)
 """Limits that the page states once."""
 SIGNS = ((Ge, "ge", "≥"), (Gt, "gt", ">"), (Le, "le", "≤"), (Lt, "lt", "<"))
@@ -48,6 +56,13 @@ def pages() -> dict[Path, str]:
             "`-` in a key is read as `_`. Keys marked with * are required. Whole numbers go up to 2^63 - 1, "
             "seeds up to 2^64 - 1, where no other limit is named.",
             Config,
+        ),
+        REFERENCE / "backend.md": _page(
+            "backend.yaml",
+            "Every section and key of a backend.yaml, for `clickmill submit`. Unknown keys are errors. "
+            "`-` in a key is read as `_`. Of a key that is written twice the last one wins, with a warning. "
+            "A key without a value counts as not written. Keys marked with * are required.",
+            BackendConfig,
         ),
         REFERENCE / "schema.md": _page(
             "Schema",
@@ -119,14 +134,16 @@ def _whole(field: FieldInfo) -> Any:
 
 
 def _default(field: FieldInfo) -> str:
-    value = field.default
+    value = field.get_default(call_default_factory=True, validated_data={})
     if value is PydanticUndefined:
         return ""
     if isinstance(value, BaseModel):
         tag = getattr(value, "kind", None) or getattr(value, "class_name", None)
         return f"`{tag}`" if tag else "its defaults"
-    if value is None or value in ((), {}, ""):
+    if value is None or value in ((), {}, "", SecretStr("")):
         return "" if value is None else "empty"
+    if isinstance(value, dict):
+        return "`" + ", ".join(f"{key}: {item}" for key, item in value.items()) + "`"
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 

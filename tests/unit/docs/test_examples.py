@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from clickmill.config import load_config, parse_config
+from clickmill.config.backend import parse_backend
 
 ROOT = Path(__file__).parents[3]
 
@@ -38,6 +39,18 @@ def test_continuous_integration_runs_the_commands_of_the_readme() -> None:
 def test_first_configuration_of_the_guide_parses() -> None:
     first, *_ = _blocks(ROOT / "docs" / "guides" / "configuration.md", "yaml")
     assert parse_config(first).phase[0].builtin == "dnn"
+
+
+@pytest.mark.parametrize(
+    "text",
+    re.findall(
+        r"^```yaml[^\n]*\n(backend:.*?)^```",
+        (ROOT / "docs" / "guides" / "submitting.md").read_text(encoding="utf-8"),
+        re.DOTALL | re.MULTILINE,
+    ),
+)
+def test_backend_of_the_guide_parses(text: str) -> None:
+    assert parse_backend(text).notes == ()
 
 
 @pytest.mark.parametrize(
