@@ -53,6 +53,8 @@ class Training:
     snapshot: int | None
     """The last that was committed."""
     snapshot_age_s: float | None
+    snapshot_failure: str | None
+    """Why the last attempt came to nothing; None where it did not."""
     waiting: tuple[str, ...]
     """Whom all wait for."""
 
@@ -136,5 +138,6 @@ def training_of(status: Message) -> Training:
         scaling_failure=status["scaling_failure"],
         snapshot=snapshot["committed"],
         snapshot_age_s=snapshot["age_s"],
+        snapshot_failure=snapshot["failure"],
         waiting=lasting(status["waiting"]),
     )

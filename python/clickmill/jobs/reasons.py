@@ -16,6 +16,7 @@ Kind = Literal[
     "node",
     "pod",
     "failure",
+    "snapshot",
     "crash",
     "waiting",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from clickmill.jobs.obstacles import obstacles
 from clickmill.jobs.pods import current, list_pods
 from clickmill.jobs.reasons import Reason
 from clickmill.jobs.summary import run_summary
+from clickmill.store.durable import FULL
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -178,8 +180,19 @@ def find_reasons(
             for reason in gang_reasons(cluster, job, newest)
         ]
     if training is not None:
-        found += [Reason("waiting", words) for words in training.waiting]
+        found += [*_snapshot_reasons(training), *(Reason("waiting", words) for words in training.waiting)]
     return found
+
+
+def _snapshot_reasons(training: Training) -> list[Reason]:
+    """A run trains on without snapshots, but would lose what it has done since the last one."""
+    if not training.snapshot_failure:
+        return []
+    since = "none has ever been taken" if training.snapshot is None else f"the last is {training.snapshot}"
+    is_full = any(os.strerror(number) in training.snapshot_failure for number in FULL)
+    remedy = "make room on the output volume: it goes on by itself then" if is_full else None
+    words = f"no snapshot can be taken, {since}: {training.snapshot_failure}"
+    return [Reason("snapshot", words, remedy)]
 
 
 def _elastic(reason: Reason) -> Reason:

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clickmill.errors import ClickmillError, DeadlineError, KubernetesError, StateError
+from clickmill.errors import DeadlineError, KubernetesError, StateError
 from clickmill.jobs.coordinator import find_coordinator, training_of
 from clickmill.jobs.job import find_job, look_up
 from clickmill.jobs.output import remember_image
@@ -24,8 +24,12 @@ if TYPE_CHECKING:
     Tell = Callable[[str], None]
 
 _LOOK_S = 0.5
+_UNAVAILABLE = 503
+_LINGER_S = 5.0
+"""For the pod of a coordinator that nobody answers for any more."""
 _PATIENCE_S = 30.0
-"""For a coordinator that has taken the order and does not answer any more."""
+"""For an API server that does not answer."""
+_RUNNING = "running"
 _ENDED = frozenset({"ending", "stopped"})
 
 
@@ -88,13 +92,49 @@ def _end_run(cluster: Cluster, job: Job, tell: Tell, deadline_s: float) -> Train
             f"pserver 0 of job `{job.name}` does not run, so no snapshot can be taken",
             hint="wait until it is back; or `--force`, which goes on from the last snapshot",
         )
+    deadline = time.monotonic() + deadline_s
     try:
         before = coordinator.status()
+        if before["phase"] == _RUNNING:
+            # A run that is told to stop ends also where its last snapshot fails; then it is too late.
+            before = _keep(job, coordinator, before, tell, deadline)
         tell(coordinator.order("stop"))
     except KubernetesError as error:
         error.hint = "try again; or `--force`, which goes on from the last snapshot"
         raise
-    return _await_end(cluster, job, coordinator, before, tell, deadline_s=deadline_s)
+    return _await_end(cluster, job, coordinator, before, tell, deadline=deadline)
+
+
+def _keep(
+    job: Job, coordinator: CoordinatorProxy, before: dict[str, Any], tell: Tell, deadline: float
+) -> dict[str, Any]:
+    """Have a snapshot committed while the run can still go on without; the status then."""
+    known = before["snapshot"]["committed"] or 0
+    coordinator.order("snapshot")
+    teller = WaitTeller(tell)
+    while True:
+        status = coordinator.status()
+        snapshot = status["snapshot"]
+        if (snapshot["committed"] or 0) > known or status["phase"] != _RUNNING:
+            return status
+        # It is taken at the first fence from now on; a failure of before that is no news.
+        is_over = status["fence"] > before["fence"] and snapshot["in_progress"] is None
+        if is_over and snapshot["failure"]:
+            raise StateError(
+                f"job `{job.name}` trains on: no snapshot can be taken: {snapshot['failure']}",
+                hint="mend that and try again; or `--force`, which goes on from the last snapshot",
+            )
+        _check_time(job, deadline)
+        teller.look(status["waiting"])
+        time.sleep(_LOOK_S)
+
+
+def _check_time(job: Job, deadline: float) -> None:
+    if time.monotonic() > deadline:
+        raise DeadlineError(
+            f"job `{job.name}` has not come to an end in time",
+            hint="it still tries; `--timeout` waits longer, `--force` goes on from the last snapshot",
+        )
 
 
 def _await_end(
@@ -104,32 +144,25 @@ def _await_end(
     last: dict[str, Any],
     tell: Tell,
     *,
-    deadline_s: float,
+    deadline: float,
 ) -> Training:
     """Until pserver 0 has ended; `last` is its status before."""
-    deadline = time.monotonic() + deadline_s
     heard = time.monotonic()
     teller = WaitTeller(tell)
     while True:
         try:
             last, heard = coordinator.status(), time.monotonic()
             teller.look(last["waiting"])
-        except ClickmillError as error:
-            # It has gone, which is what was asked for; unless it is the way to it that is gone.
-            if _has_ended(cluster, job):
+        except KubernetesError as error:
+            # It has gone, which is what was asked for; its pod may linger for others to end. Where it is the
+            # way to it that is gone, nothing is lost: a snapshot is committed.
+            silence_s = time.monotonic() - heard
+            patience_s = _LINGER_S if error.status == _UNAVAILABLE else _PATIENCE_S
+            if _has_ended(cluster, job) or silence_s > patience_s:
                 return training_of(last)
-            if time.monotonic() - heard > _PATIENCE_S:
-                raise StateError(
-                    f"pserver 0 was told to stop and does not answer any more: {error}",
-                    hint=f"`clickmill job status {job.name}` shows it; `--force` ends the job as it is",
-                ) from error
         if last["phase"] in _ENDED and _has_ended(cluster, job):
             return training_of(last)
-        if time.monotonic() > deadline:
-            raise DeadlineError(
-                f"job `{job.name}` has not come to an end after {deadline_s:g} seconds",
-                hint="it still tries; `--timeout` waits longer, `--force` goes on from the last snapshot",
-            )
+        _check_time(job, deadline)
         time.sleep(_LOOK_S)
 
 

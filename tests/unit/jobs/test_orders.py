@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from clickmill.errors import ConfigError, DeadlineError, KubernetesError, NotFoundError, StateError
+from clickmill.errors import (
+    ClickmillError,
+    ConfigError,
+    DeadlineError,
+    KubernetesError,
+    NotFoundError,
+    StateError,
+)
 from clickmill.jobs.coordinator import find_coordinator
 from clickmill.jobs.delete import delete_job
 from clickmill.jobs.pods import list_pods
@@ -22,6 +29,7 @@ from clickmill.kube import kinds
 from clickmill.monitoring import Monitoring
 from tests.unit.pserver import start_pserver
 
+from . import scripted
 from .objects import ended, event, job_object, node, plan, pod, queue, running, submitted
 from .stand_in import StandIn
 
@@ -171,6 +179,84 @@ def test_a_stopped_job_leaves_what_it_goes_on_with(state, cluster, tmp_path):
     claim = state.get(kinds.CLAIM, "ctr-output")
     assert claim is not None
     assert claim["metadata"]["annotations"] == {"clickmill.io/image": "clickmill:test"}
+
+
+def test_a_job_that_cannot_take_a_snapshot_trains_on(state, cluster):
+    started(state)
+    state.add(secret())
+
+    def fail(_order: str, coordinator: scripted.Coordinator) -> None:
+        coordinator.status = scripted.running(fence=11, failure="No space left on device")
+
+    with scripted.scripted(scripted.running(failure="of before"), fail) as told:
+        state.ports["ctr-pserver-0"] = told.port
+        with pytest.raises(StateError, match="trains on: no snapshot can be taken: No space left"):
+            stop_job(cluster, "ctr", [].append)
+    assert told.orders == ["/snapshot"]
+    assert state.names(kinds.VOLCANO_JOB) == ["ctr"]
+
+
+def test_a_job_is_stopped_when_its_snapshot_is_committed(state, cluster):
+    made = started(state)
+    state.add(secret())
+
+    def obey(order: str, coordinator: scripted.Coordinator) -> None:
+        if order == "/snapshot":
+            coordinator.status = scripted.running(committed=8)
+        else:
+            coordinator.status = scripted.running(committed=9, phase="ending", samples=600)
+            state.add(job_object(made, phase="Completed"))
+
+    with scripted.scripted(scripted.running(), obey) as told:
+        state.ports["ctr-pserver-0"] = told.port
+        stopped = stop_job(cluster, "ctr", [].append)
+    assert told.orders == ["/snapshot", "/stop"]
+    assert (stopped.snapshot, stopped.samples) == (9, 600)
+    assert state.names(kinds.VOLCANO_JOB) == []
+
+
+def test_servers_are_removed_when_their_buckets_have_moved(state, cluster):
+    started(state, pservers=2, trainers=1)
+    state.add(secret())
+    seen: list[dict] = []
+
+    def obey(_order: str, coordinator: scripted.Coordinator) -> None:
+        seen.append(replicas(state))
+        coordinator.status = scripted.running(num_servers=1)
+
+    with scripted.scripted(scripted.running(num_servers=2), obey) as told:
+        state.ports["ctr-pserver-0"] = told.port
+        scaled = scale_job(cluster, "ctr", [].append, pservers=1)
+    assert told.orders == ["/scale?pservers=1"]
+    assert seen == [{"pserver": (2, 2), "trainer": (1, 1)}], "not before"
+    assert replicas(state) == {"pserver": (1, 1), "trainer": (1, 1)}
+    assert scaled.pservers == (2, 1)
+
+
+def test_a_move_that_fails_is_told_and_its_servers_go(state, cluster):
+    started(state)
+    state.add(secret())
+
+    def obey(_order: str, coordinator: scripted.Coordinator) -> None:
+        assert replicas(state)["pserver"] == (3, 3), "they are started first"
+        coordinator.status = scripted.running(scaling_failure="gave up waiting for pserver 1")
+
+    with scripted.scripted(scripted.running(), obey) as told:
+        state.ports["ctr-pserver-0"] = told.port
+        with pytest.raises(ClickmillError, match="not scaled to 3 pservers: gave up waiting for pserver 1"):
+            scale_job(cluster, "ctr", [].append, pservers=3)
+    assert replicas(state)["pserver"] == (1, 1)
+
+
+def test_a_run_without_snapshots_says_so(state, cluster):
+    started(state)
+    state.add(secret())
+    trouble = scripted.running(committed=None, failure="pserver 0: No space left on device")
+    with scripted.scripted(trouble, lambda *_: None) as told:
+        state.ports["ctr-pserver-0"] = told.port
+        reasons = {reason.kind: reason for reason in job_status(cluster, "ctr").reasons}
+    assert "none has ever been taken: pserver 0: No space left" in reasons["snapshot"].words
+    assert "make room" in (reasons["snapshot"].remedy or "")
 
 
 def test_a_job_that_has_not_begun_is_stopped_at_once(state, cluster):

@@ -33,7 +33,7 @@ class RoleResources(BackendSection):
     cpu: Quantity = ""
     """Cores that it asks for. Empty: those of `submit`."""
     memory: Quantity = ""
-    """Memory that it asks for."""
+    """Memory that it asks for. Empty: 1Gi, and no limit."""
     cpu_limit: Quantity = ""
     """Cores that it may not pass. Empty: no limit."""
     memory_limit: Quantity = ""
@@ -126,7 +126,7 @@ class KubernetesConfig(BackendSection):
     image_pull_secrets: Texts = ()
     """Secrets in the namespace with which nodes ask."""
     scheduler: Literal["volcano", "default"] = "volcano"
-    """`default`: plain Kubernetes, a StatefulSet and a Job without gang scheduling."""
+    """`default`: plain Kubernetes, a Job for each role, without gang and queue."""
     queue: str = "default"
     """Queue of Volcano."""
     priority_class: str = ""
