@@ -21,8 +21,8 @@ PRECISIONS = ("fp32", "bf16")
 BATCH_SIZE = 1000
 # A trainer of its own keeps both cores busy with two threads; of two trainers, each has one.
 THREADS = {1: 2, 2: 1}
-# The longest at which it loses no AUC to training without servers, 0.7595 (`training.py`). One trainer has 0.761
-# with 2 and 5 ms, 0.7588 with 7, 0.758 with 10; two have 0.761 with 5 and 10 ms, 0.7606 with 14, 0.758 with 20.
+# The longest at which it loses no AUC to training without servers, 0.7595 (`training.py`). One trainer has
+# 0.761 with 2 and 5 ms, 0.7588 with 7, 0.758 with 10; two have 0.761 with 5, 10 and 14 ms, 0.758 with 20.
 PULL_INTERVAL_MS = {1: 5, 2: 14}
 
 
