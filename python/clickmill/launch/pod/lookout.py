@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from clickmill.errors import ConfigError
 from clickmill.launch.pod.api_server import Refused, Unreachable
-from clickmill.launch.pod.peers import peers_of
+from clickmill.launch.pod.peers import peer_of, peers_of
 from clickmill.launch.pod.waiting import lost
 
 if TYPE_CHECKING:
@@ -67,7 +67,9 @@ class Lookout:
             fieldSelector="status.phase=Failed",
             resourceVersion="0",
         )
-        for peer in peers_of(failed["items"]).values():
-            if peer.exit_code is not None and peer.title != pod.title:
-                self.error = lost(peer)
-                return
+        found = [peer for peer in peers_of(failed["items"]).values() if peer.exit_code is not None]
+        if not found:
+            return
+        own = peer_of(self._api.get(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"))
+        others = [peer for peer in found if peer.title != pod.title and peer.is_of_run(own)]
+        self.error = lost(others[0]) if others else None

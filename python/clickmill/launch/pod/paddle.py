@@ -25,7 +25,7 @@ from clickmill.launch.pod.child import Child, grace_s
 from clickmill.launch.pod.deadline import Deadline
 from clickmill.launch.pod.error_file import error_file
 from clickmill.launch.pod.last_words import last_words, write_last_words
-from clickmill.launch.pod.peers import state_of
+from clickmill.launch.pod.peers import owner_of, state_of
 from clickmill.launch.pod.pod import NAME, NAMESPACE
 from clickmill.launch.pod.waiting import Speaker
 from clickmill.launch.roles import INSECURE, PORT, PSERVERS, ROLE, TOKEN, TOKEN_FILE, TRAINERS
@@ -169,9 +169,10 @@ class PaddleLauncher:
         is_of_servers = label == self._job.pserver_label
         while True:
             pods = self._pods(label)
-            if is_of_servers and any(_phase(pod) == "Succeeded" for pod in pods):
+            ended = self._ended_well(pods)
+            if is_of_servers and ended:
                 return None
-            there = [pod for pod in pods if _is_there(pod) or _phase(pod) == "Succeeded"]
+            there = [pod for pod in pods if _is_there(pod) or pod in ended]
             if len(there) >= desired:
                 return there
             missing = [f"{_name(pod)} {state_of(pod).words}" for pod in pods if pod not in there]
@@ -184,6 +185,14 @@ class PaddleLauncher:
                 )
             self._say(f"current cnt: {len(there)} sleep for {_POLL_S:g} seconds... ({words})")
             time.sleep(min(_POLL_S, self._deadline.left_s))
+
+    def _ended_well(self, pods: Sequence[Json]) -> list[Json]:
+        """Those of this job that have; pods of an earlier job of the same name may still be there."""
+        ended = [pod for pod in pods if _phase(pod) == "Succeeded"]
+        if not ended:
+            return []
+        own = next((pod for pod in self._pods(self._job.own_label) if _name(pod) == self._job.name), None)
+        return [pod for pod in ended if own is None or owner_of(pod) == owner_of(own)]
 
     def _check_failed(self) -> None:
         self._trace(f"check_failed_cnt {_MAX_FAILED}")

@@ -42,10 +42,22 @@ class Peer:
     is_hopeless: bool = False
     """It cannot come, however long it is waited for."""
     created: str = ""
+    finished: str = ""
+    """When its container ended, if it has; times are texts that can be compared."""
+    owner: str = ""
+    """Who makes it again: the same for all pods of a Volcano Job, one for each role otherwise."""
 
     @property
     def title(self) -> str:
         return f"{self.role} {self.index}"
+
+    def is_of_run(self, own: Peer | None) -> bool:
+        """Whether how it has ended says something to pod `own`.
+
+        Pods of an earlier job of the same name may be there still. They have another owner, and ended before
+        `own` was made.
+        """
+        return own is None or self.owner == own.owner or self.finished >= own.created
 
 
 def peers_of(pods: Iterable[Json]) -> dict[tuple[str, int], Peer]:
@@ -84,7 +96,20 @@ def peer_of(pod: Json) -> Peer | None:
         exit_code=found.final_code,
         is_hopeless=found.is_hopeless or found.final_code is not None,
         created=metadata.get("creationTimestamp") or "",
+        finished=_finished(status),
+        owner=owner_of(pod),
     )
+
+
+def owner_of(pod: Json) -> str:
+    """Id of what makes the pod again; empty for one that somebody made by hand."""
+    owners = pod["metadata"].get("ownerReferences") or [{}]
+    return str(owners[0].get("uid") or "")
+
+
+def _finished(status: Json) -> str:
+    container = (status.get("containerStatuses") or [{}])[0]
+    return str(((container.get("state") or {}).get("terminated") or {}).get("finishedAt") or "")
 
 
 def _index(metadata: Json) -> int | None:

@@ -149,8 +149,9 @@ class Waiting:
         missing = [peer for peer in peers if self._is_missing(peer)]
         if not missing:
             return peers
+        own = known.get((pod.role, pod.index))
         for peer in missing:
-            if peer.is_hopeless:
+            if peer.is_hopeless and (peer.exit_code is None or peer.is_of_run(own)):
                 raise lost(peer)
         if self._deadline.is_over:
             listed = "; ".join(f"{peer.title} {peer.words}" for peer in missing)
@@ -176,8 +177,10 @@ class Waiting:
 
     def _check_over(self, known: dict[tuple[str, int], Peer]) -> None:
         """Trainers, workers and the coordinator end well only when all passes are done."""
+        own = known.get((self._pod.role, self._pod.index))
         for (role, index), peer in known.items():
-            if peer.state == "done" and (role != "pserver" or index == 0) and peer.title != self._pod.title:
+            is_telling = peer.state == "done" and (role != "pserver" or index == 0)
+            if is_telling and peer.title != self._pod.title and peer.is_of_run(own):
                 raise RunOver(f"{peer.title} {peer.words}: the run is over")
 
 

@@ -78,6 +78,7 @@ def pod(
     ip: str = "127.0.0.1",
     last: Json | None = None,
     restarts: int = 0,
+    owner: str = "job-1",
     **status: Any,
 ) -> Json:
     """As Kubernetes describes one."""
@@ -90,6 +91,7 @@ def pod(
             "name": name,
             "labels": given if labels is None else labels,
             "creationTimestamp": "2026-11-18T01:00:00Z",
+            "ownerReferences": [{"uid": owner}],
         },
         "spec": {"containers": [{"image": "clickmill:dev"}], "nodeName": "n1"},
         "status": {"phase": phase, "podIP": ip, "containerStatuses": [container] if state else [], **status},

@@ -151,6 +151,11 @@ def test_a_trainer_that_comes_when_the_servers_have_ended_well_ends_well(whole: 
     assert result.stdout.splitlines()[-1] == "a parameter server has ended well: the run is over"
 
 
+def test_a_server_of_an_earlier_job_of_the_same_name_says_nothing(whole: FakeApi, paddle):
+    put(whole, "pserver", 2, "10.0.0.13", phase="Succeeded", owner="job-0")
+    assert paddle(ENTRY="exit 6").returncode == 6
+
+
 def test_an_account_without_rights_is_told_what_to_type(whole: FakeApi, paddle, tmp_path: Path):
     whole.forbidden.add("list pods")
     result = paddle()

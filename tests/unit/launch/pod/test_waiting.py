@@ -60,6 +60,28 @@ def test_the_run_is_over_when_coordinator_or_trainers_have_ended_well(api: FakeA
         new(api).until_all_run()
 
 
+def ended(code: int, finished: str) -> dict[str, Any]:
+    return {"terminated": {"exitCode": code, "finishedAt": finished, "message": "it was so"}}
+
+
+@pytest.mark.parametrize(("phase", "code"), [("Succeeded", 0), ("Failed", 2)])
+def test_pods_of_an_earlier_job_of_the_same_name_say_nothing(api: FakeApi, phase: str, code: int):
+    """They are there for a moment when a job is deleted and made again."""
+    api.put_pod(pod("ctr-trainer-1", "trainer", owner="job-2"))
+    api.put_pod(pod("ctr-trainer-0", "trainer", phase=phase, state=ended(code, "2026-11-18T00:59:00Z")))
+    for index in (0, 1):
+        api.put_pod(pod(f"ctr-pserver-{index}", owner="job-2"))
+    assert len(new(api).until_all_run()) == 2
+
+
+def test_servers_of_a_job_for_each_role_are_heard_when_they_end_later(api: FakeApi):
+    api.put_pod(pod("ctr-trainer-1", "trainer", owner="trainers"))
+    state = ended(0, "2026-11-18T01:00:01Z")
+    api.put_pod(pod("ctr-pserver-0", phase="Succeeded", state=state, owner="servers"))
+    with pytest.raises(RunOver):
+        new(api).until_all_run()
+
+
 def test_a_server_that_has_left_is_not_waited_for_and_does_not_end_the_run(api: FakeApi):
     api.put_pod(pod("ctr-pserver-0"))
     api.put_pod(pod("ctr-pserver-1", phase="Succeeded"))
