@@ -16,7 +16,7 @@ CONFIG = """\
 workspace: "./"
 mode: train
 runner:
-- {name: train, class: cluster_train, epochs: 1}
+- {name: train, class: cluster_train, epochs: 1, fleet_mode: ps}
 dataset:
 - {name: log, data_path: "{workspace}/train_data", format: criteo}
 phase:
@@ -31,6 +31,7 @@ kubernetes:
   resources:
     pserver: {{cpu: 10m, memory: 16Mi}}
     trainer: {{cpu: 10m, memory: 16Mi}}
+    worker: {{cpu: 10m, memory: 16Mi}}
 """
 
 
@@ -42,12 +43,14 @@ def small_plan(
     trainers: int = 2,
     scheduler: str = "volcano",
     more: str = "",
+    is_collective: bool = False,
 ) -> JobPlan:
     """A job that asks for next to nothing. Its image need not exist: most tests never look into a pod."""
     image = os.environ.get("CLICKMILL_IMAGE", "clickmill-absent:test")
     text = BACKEND.format(name=name, pservers=pservers, trainers=trainers, image=image, scheduler=scheduler)
+    mode = "fleet_mode: collective" if is_collective else "fleet_mode: ps"
     return make_plan(
-        parse_config(CONFIG),
+        parse_config(CONFIG.replace("fleet_mode: ps", mode)),
         parse_backend(text + more),
         {"config.yaml": CONFIG.encode()},
         namespace=namespace,

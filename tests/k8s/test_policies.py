@@ -140,3 +140,21 @@ def test_pods_whose_output_one_node_can_write_come_to_one_node(cluster: Cluster,
     start(cluster, plan)
     until_running(cluster, plan, 5)
     assert len({pod["spec"]["nodeName"] for pod in pods(cluster, plan)}) == 1
+
+
+def test_workers_of_a_collective_job_start_again_together(cluster: Cluster, namespace: str) -> None:
+    plan = small_plan(namespace, trainers=3, is_collective=True)
+    start(cluster, plan)
+    until_running(cluster, plan, 3)
+    before = {name: uid(cluster, plan, name) for name in states(cluster, plan)}
+    assert set(before) == {"job-worker-0", "job-worker-1", "job-worker-2"}
+    tell_to_end(namespace, "job-worker-1", 1)
+    poll(
+        lambda: all(uid(cluster, plan, name) not in {"", old} for name, old in before.items()),
+        "all workers to be made again",
+    )
+    until_running(cluster, plan, 3)
+    assert _retries(cluster, plan) == 1
+    for name in before:
+        tell_to_end(namespace, name, 0)
+    poll(lambda: phase(cluster, plan) == "Completed", "the job to be Completed")

@@ -10,12 +10,12 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from clickmill.errors import ConflictError, KubernetesError, NotFoundError, RefusedError, StateError
+from clickmill.errors import ConflictError, KubernetesError, NotFoundError, RefusedError
 from clickmill.kube import kinds
-from clickmill.kube.kinds import FINISHED_PHASES, kind_of
-from clickmill.submit.kubernetes.digest import differences, fixed_part
+from clickmill.kube.kinds import kind_of
 from clickmill.submit.kubernetes.manifest import surroundings, workloads
-from clickmill.submit.kubernetes.names import ROLE_LABEL, TEMPLATE_ANNOTATION
+from clickmill.submit.kubernetes.names import ROLE_LABEL
+from clickmill.submit.kubernetes.old_job import check_old, check_owner, live, old_workloads
 from clickmill.submit.kubernetes.secret import access_secret
 from clickmill.submit.kubernetes.trial import try_pods
 
@@ -30,7 +30,6 @@ Change = Literal["created", "changed", "unchanged"]
 
 GONE_DEADLINE_S = 180.0
 _POLL_S = 0.5
-_MAX_SHOWN = 5
 _OF_THE_SERVER = ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink")
 
 
@@ -70,17 +69,20 @@ def submit(
     """
     items = surroundings(plan) + ([access_secret(plan, access)] if access else [])
     jobs = workloads(plan)
-    old = [found for found in (_live(cluster, job) for job in jobs) if found]
-    if old and replace:
-        tell(f"deleting job `{plan.names.job}`, which is there")
-        delete_workloads(cluster, plan, old)
-    else:
-        _check_old(plan, old, jobs)
-    for item in [*items, *jobs]:
+    check_owner(cluster, plan, [*items, *jobs])
+    old = old_workloads(cluster, plan)
+    if not replace:
+        check_old(plan, old, jobs)
+    for item in items:
         # Whether a Role may be bound is looked up in the Role, which is not there yet.
         if kind_of(item) != kinds.ROLE_BINDING:
             _apply(cluster, item, is_trial=True)
     try_pods(cluster, plan)
+    if old and replace:
+        tell(f"deleting job `{plan.names.job}`, which is there")
+        delete_workloads(cluster, plan, old)
+    for job in jobs:
+        _apply(cluster, job, is_trial=True)
     applied = [_apply(cluster, item) for item in items]
     made = [_apply(cluster, job) for job in jobs]
     return Submission(plan.names.job, plan.namespace, _whole_change(made), (*applied, *made))
@@ -94,7 +96,7 @@ def delete_workloads(cluster: Cluster, plan: JobPlan, items: list[Object]) -> No
         )
     deadline = time.monotonic() + GONE_DEADLINE_S
     while True:
-        left = [f"{item['kind']} `{item['metadata']['name']}`" for item in items if _live(cluster, item)]
+        left = [f"{item['kind']} `{item['metadata']['name']}`" for item in items if live(cluster, item)]
         pods = cluster.list(kinds.POD, labels=plan.names.selector, namespace=plan.namespace)
         left += [
             f"pod `{pod['metadata']['name']}`"
@@ -113,63 +115,9 @@ def delete_workloads(cluster: Cluster, plan: JobPlan, items: list[Object]) -> No
         time.sleep(_POLL_S)
 
 
-def _check_old(plan: JobPlan, old: list[Object], new: list[Object]) -> None:
-    name = plan.names.job
-    again = f"`clickmill job delete {name}`, or submit with `--replace`; or give it another `submit.job_name`"
-    finished = [phase for phase in map(finished_phase, old) if phase]
-    if finished:
-        message = f"job `{name}` in namespace `{plan.namespace}` is over: {finished[0]}"
-        raise StateError(message, hint=f"to run it again: {again}")
-    wanted = {job["metadata"]["name"]: job for job in new}
-    changes = [change for item in old for change in _template_changes(item, wanted[item["metadata"]["name"]])]
-    if changes:
-        shown = "".join(f"\n  {change}" for change in changes[:_MAX_SHOWN])
-        more = f"\n  and {len(changes) - _MAX_SHOWN} more" if len(changes) > _MAX_SHOWN else ""
-        message = (
-            f"job `{name}` runs with another template; only the number of trainers can change:{shown}{more}"
-        )
-        raise StateError(message, hint=f"end it first: {again}")
-
-
-def finished_phase(item: Object) -> str:
-    """In which state a Volcano Job or batch Job is over; empty while it is not."""
-    status = item.get("status") or {}
-    if kind_of(item) == kinds.VOLCANO_JOB:
-        phase = (status.get("state") or {}).get("phase", "")
-        return phase if phase in FINISHED_PHASES else ""
-    for condition in status.get("conditions") or []:
-        if condition["type"] in {"Complete", "Failed"} and condition["status"] == "True":
-            return str(condition["type"])
-    return ""
-
-
-def _template_changes(old: Object, new: Object) -> list[str]:
-    before = (old["metadata"].get("annotations") or {}).get(TEMPLATE_ANNOTATION)
-    after = new["metadata"]["annotations"][TEMPLATE_ANNOTATION]
-    if before == after:
-        return []
-    live, wanted = fixed_part(old["spec"]), fixed_part(new["spec"])
-    found = list(differences(live if kind_of(old) == kinds.VOLCANO_JOB else _stated(live, wanted), wanted))
-    return found or [f"annotation `{TEMPLATE_ANNOTATION}`: {before} -> {after}"]
-
-
-def _stated(old: object, new: object) -> object:
-    """What of a live spec is stated in the new one: the rest was filled in by the cluster."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        return {key: _stated(value, new[key]) for key, value in old.items() if key in new}
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        return [_stated(before, after) for before, after in zip(old, new, strict=True)]
-    return old
-
-
-def _live(cluster: Cluster, item: Object) -> Object | None:
-    metadata = item["metadata"]
-    return cluster.get(kind_of(item), metadata["name"], namespace=metadata["namespace"])
-
-
 def _apply(cluster: Cluster, item: Object, *, is_trial: bool = False) -> Applied:
     kind, name = kind_of(item), item["metadata"]["name"]
-    before = _live(cluster, item)
+    before = live(cluster, item)
     try:
         after = cluster.apply(item, is_trial=is_trial)
     except NotFoundError as error:

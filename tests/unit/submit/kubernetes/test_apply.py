@@ -109,6 +109,25 @@ def test_a_job_that_is_over_is_refused_unless_it_is_replaced(
     assert "status" not in store.job
 
 
+def test_a_job_that_runs_in_the_other_way_is_refused(cluster: Cluster, store: Store) -> None:
+    submit(cluster, plan_of())
+    plain = plan_of("  scheduler: default\n")
+    with pytest.raises(StateError, match="there is a Volcano Job `criteo-job`, which is no part of this one"):
+        submit(cluster, plain)
+    submit(cluster, plain, replace=True)
+    names = {path.rpartition("/")[2] for path in store.objects if "/jobs/" in path}
+    assert names == {"criteo-job-pserver", "criteo-job-trainer"}
+
+
+def test_objects_of_others_are_left_alone(cluster: Cluster, store: Store) -> None:
+    path = "/api/v1/namespaces/team/serviceaccounts/criteo-job"
+    store.objects[path] = {"metadata": {"name": "criteo-job", "labels": {"app": "theirs"}}}
+    with pytest.raises(StateError, match=r"ServiceAccount `criteo-job` .* not of this job") as caught:
+        submit(cluster, plan_of())
+    assert "submit.job_name" in (caught.value.hint or "")
+    assert set(store.objects) == {path}
+
+
 def test_jobs_of_plain_kubernetes_tell_that_they_are_over() -> None:
     head = {"apiVersion": "batch/v1", "kind": "Job"}
     assert (
