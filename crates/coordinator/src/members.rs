@@ -159,8 +159,7 @@ impl Members {
     /// A trainer joins; gives its incarnation, of which no two lives of the coordinator make the same.
     pub(crate) fn join(&mut self, name: &str, connection: ConnectionId, life: u64, now: Duration) -> u64 {
         let taken: BTreeSet<u32> = self.trainers.values().map(|trainer| trainer.number).collect();
-        let own = number_of(name).filter(|number| !taken.contains(number));
-        let number = own.unwrap_or_else(|| first_free(|number| taken.contains(&number)));
+        let number = first_free(|number| taken.contains(&number));
         self.num_joined += 1;
         let incarnation = life * PER_LIFE + self.num_joined;
         let trainer = Trainer {
@@ -355,11 +354,6 @@ impl Members {
     }
 }
 
-/// Of a trainer that whoever started it has numbered: people look for the log of the first.
-fn number_of(name: &str) -> Option<u32> {
-    name.strip_prefix("trainer ")?.parse().ok()
-}
-
 fn first_free(is_taken: impl Fn(u32) -> bool) -> u32 {
     let mut number = 0;
     while is_taken(number) {
@@ -414,19 +408,6 @@ mod tests {
         assert_eq!(dead, [gone]);
         members.bury(gone);
         assert!(!members.hear(gone, 4, at(9)), "dead is final");
-    }
-
-    #[test]
-    fn a_trainer_that_was_given_a_number_keeps_it_whoever_comes_first() {
-        let mut members = Members::default();
-        let mut join = |name: &str| {
-            let incarnation = members.join(name, 1, 1, Duration::ZERO);
-            members.trainers()[&incarnation].number
-        };
-        assert_eq!(join("trainer 1"), 1);
-        assert_eq!(join("trainer 0"), 0);
-        assert_eq!(join("trainer 1"), 2, "that number is taken");
-        assert_eq!(join("somebody"), 3);
     }
 
     #[test]
