@@ -131,12 +131,12 @@ def test_following_goes_on_until_the_job_is_over(state, cluster):
     state.add(running(made, "trainer", 0))
     reading.until(lambda lines: "trainer 0: trains" in lines)
     # It is made anew, with the same name.
-    state.say("ctr-trainer-0", is_closed=True)
     again = running(made, "trainer", 0)
     again["metadata"]["uid"] = "another"
     with state.changed:
+        state.say("ctr-trainer-0", is_closed=True)
         state.logs["ctr-trainer-0"].lines = [at(4, "trains again")]
-    state.add(again)
+        state.add(again)
     reading.until(lambda lines: "trainer 0: trains again" in lines)
     state.say("ctr-pserver-0", at(5, "ends"), is_closed=True)
     state.add(job_object(made, phase="Completed"), ended(made, "pserver", 0, 0), ended(made, "trainer", 0, 0))
