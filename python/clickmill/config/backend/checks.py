@@ -170,12 +170,14 @@ def _paddlecloud_notes(config: Config, backend: BackendConfig) -> Iterator[Probl
 
 def _idle_keys(backend: BackendConfig) -> Iterator[Problem]:
     """A key that is set to something and does nothing must not look as if it did."""
-    if backend.config.output_path:
-        where = "`kubernetes.output`" if backend.backend == "Kubernetes" else "`output_path` of the runner"
-        message = f"has no effect here; {where} says where the job writes"
-        yield backend.problem(message, ("config", "output_path"))
     if backend.backend == "Kubernetes":
         return
+    if backend.config.output_path:
+        message = (
+            "has no effect here; `output_path` of the runner says where the job writes, and "
+            "`save_checkpoint_path` where checkpoints go as well"
+        )
+        yield backend.problem(message, ("config", "output_path"))
     for key in _FOLDERS:
         if getattr(backend.config, key):
             message = "has no effect here; name the address in `data_path` of the data set"
@@ -187,7 +189,8 @@ def _kubernetes(backend: BackendConfig) -> Iterator[Problem]:
     yield from _empty(backend, ("kubernetes", "image"), message)
     files = backend.config
     if not files.fs_name:
-        for key in _FOLDERS:
+        is_url = "://" in files.output_path
+        for key in (*_FOLDERS, *(() if is_url else ("output_path",))):
             if getattr(files, key):
                 message = f"is empty, but `config.{key}` is a folder on it; give it, or set CLICKMILL_FS_NAME"
                 yield backend.problem(message, ("config", "fs_name"))

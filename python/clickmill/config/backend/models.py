@@ -58,7 +58,7 @@ class ClusterFiles(BackendSection):
     fs_ugi_file: Line = ""
     """File that holds `fs_ugi`, readable by you alone."""
     output_path: Line = ""
-    """Folder on the file system for what the job writes."""
+    """Folder on the file system for what the job writes; on Kubernetes copies of its checkpoints go there."""
     train_data_path: Line = ""
     """MPI: folder on the file system that nodes see as `./train_data`."""
     test_data_path: Line = ""

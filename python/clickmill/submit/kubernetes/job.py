@@ -14,11 +14,14 @@ from clickmill.submit.package import collect_package, config_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from clickmill.config import DatasetConfig
     from clickmill.submit.kubernetes.plan import JobPlan
     from clickmill.submit.request import Request
 
 FS_UGI = VARIABLES["config", "fs_ugi"]
 FS_NAME = VARIABLES["config", "fs_name"]
+UPLOAD = "CLICKMILL_UPLOAD"
+HTTP_TOKEN = "CLICKMILL_HTTP_TOKEN"
 S3_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 S3_SETTINGS = ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
 """Where a store of one's own is; no secrets."""
@@ -48,11 +51,13 @@ def plan_job(request: Request, namespace: str, environ: Mapping[str, str] | None
 
 
 def access_of(request: Request, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Credentials that pods need for HDFS and S3, by variable. Keys for S3 only where the job reads S3."""
+    """Credentials that pods need for HDFS, S3 and HTTP, by variable; each only where the job needs it."""
     environ = os.environ if environ is None else environ
     found = {FS_UGI: request.backend.config.fs_ugi.get_secret_value()}
-    if _reads_s3(request):
+    if _is_on(request, "s3://", "s3a://", "s3n://"):
         found |= {name: environ.get(name, "") for name in S3_KEYS}
+    if _is_on(request, "http://", "https://"):
+        found[HTTP_TOKEN] = environ.get(HTTP_TOKEN, "")
     return {name: value for name, value in found.items() if value}
 
 
@@ -64,16 +69,33 @@ def data_overrides(request: Request) -> Iterator[str]:
     backend, config = request.backend, request.config
     here = Path(os.path.normpath(Path(config.file).parent / config.workspace))
     mounts = {os.path.normpath(volume.mount) for volume in backend.kubernetes.volumes}
+
+    def place(text: str) -> str:
+        path = Path(os.path.normpath(text))
+        folder, *rest = path.relative_to(here).parts if path.is_relative_to(here) else (None,)
+        key = FOLDERS.get(folder or "")
+        remote = getattr(backend.config, key) if key and folder not in mounts else ""
+        return _joined(backend.config.fs_name, remote, *rest) if remote else text
+
     for index, dataset in enumerate(config.dataset):
-        paths = []
-        for text in dataset.data_path:
-            path = Path(os.path.normpath(text))
-            folder, *rest = path.relative_to(here).parts if path.is_relative_to(here) else (None,)
-            key = FOLDERS.get(folder or "")
-            remote = getattr(backend.config, key) if key and folder not in mounts else ""
-            paths.append(_joined(backend.config.fs_name, remote, *rest) if remote else text)
-        if paths != list(dataset.data_path):
-            yield f"dataset.{index}.data_path={json.dumps(paths)}"
+        for key, texts in _data_paths(dataset):
+            paths = [place(text) for text in texts]
+            if paths != list(texts):
+                yield f"dataset.{index}.{key}={json.dumps(paths)}"
+
+
+def _data_paths(dataset: DatasetConfig) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield "data_path", dataset.data_path
+    if dataset.validation is not None and dataset.validation.data_path:
+        yield "validation.data_path", dataset.validation.data_path
+
+
+def upload_place(request: Request) -> str:
+    """URL to which the job puts its checkpoints, too; empty where nothing was said."""
+    files = request.backend.config
+    if not files.output_path or "://" in files.output_path:
+        return files.output_path
+    return _joined(files.fs_name, files.output_path)
 
 
 def _joined(*parts: str) -> str:
@@ -86,17 +108,23 @@ def _variables(request: Request, environ: Mapping[str, str]) -> Iterator[tuple[s
     """What every process of the job is told besides its place."""
     if request.backend.config.fs_name:
         yield FS_NAME, request.backend.config.fs_name
+    if place := upload_place(request):
+        yield UPLOAD, place
     communicator = request.backend.config.communicator
     for key in sorted(communicator.model_fields_set):
         prefix = "FLAGS_" if key.startswith("rpc_") else "FLAGS_communicator_"
         yield f"{prefix}{key}", str(int(getattr(communicator, key)))
-    if _reads_s3(request):
+    if _is_on(request, "s3://", "s3a://", "s3n://"):
         for name in S3_SETTINGS:
             if environ.get(name):
                 yield name, environ[name]
 
 
-def _reads_s3(request: Request) -> bool:
-    texts = [path for dataset in request.config.dataset for path in dataset.data_path]
-    texts += [request.backend.config.fs_name, *(str(value) for value in request.runner.model_dump().values())]
-    return any(text.startswith(("s3://", "s3a://", "s3n://")) for text in texts)
+def _is_on(request: Request, *schemes: str) -> bool:
+    """Whether the job reads or writes there."""
+    texts = [
+        path for dataset in request.config.dataset for _, paths in _data_paths(dataset) for path in paths
+    ]
+    texts += [request.backend.config.fs_name, upload_place(request)]
+    texts += [str(value) for value in request.runner.model_dump().values()]
+    return any(text.startswith(schemes) for text in texts)

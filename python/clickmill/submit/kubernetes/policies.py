@@ -12,8 +12,8 @@ the same is in docs/guides/kubernetes.md.
   `maxRetry`.
 - `RestartPod` deletes the failed pod and makes it again, also on a full cluster; the others run on. It counts
   towards `maxRetry`, deletes the PodGroup and the Service and ConfigMap of the `svc` plugin, and makes them
-  again: nothing of ours may depend on those. It deletes the failed pod the last time, too, so that nothing
-  is left to tell why: therefore launchers count for themselves, and end with a final code in time.
+  again: nothing of ours may depend on those. It deletes the failed pod the last time, too, so that as a rule
+  nothing is left to tell why: therefore launchers count for themselves, and end with a final code in time.
 - A pod that is deleted, by a drain, by a preemption or because the job is scaled down, is Failed for a moment
   before it is gone, with the code of a process that was told to end. With `RestartPod` for `PodFailed` alone,
   every drained trainer would count as a failure. No action does nothing; `ResumeJob` comes to it: a job that

@@ -83,10 +83,30 @@ def test_folder_on_no_file_system_is_an_error() -> None:
         request("config.fs_name=''", "config.test_data_path=/x").check()
 
 
-def test_place_of_the_job_that_has_no_effect_is_told() -> None:
-    (note,) = request("config.output_path=/user/me/out").check()
-    assert note.key == "config.output_path"
-    assert "`kubernetes.output`" in note.message
+def test_checkpoints_are_put_to_the_place_of_the_job() -> None:
+    job = request("config.output_path=/user/me/out")
+    assert job.check() == ()
+    assert plan_job(job, "team").environment["CLICKMILL_UPLOAD"] == "hdfs://there:9000/user/me/out"
+    assert "CLICKMILL_UPLOAD" not in plan_job(request(), "team").environment
+    job = request("config.output_path=s3://models/out", "config.fs_name=''")
+    assert job.check() == ()
+    assert plan_job(job, "team", KEYS).environment["CLICKMILL_UPLOAD"] == "s3://models/out"
+    assert "AWS_SECRET_ACCESS_KEY" in access_of(job, KEYS)
+    with pytest.raises(ConfigError, match=r"config\.fs_name`: is empty, but `config\.output_path`"):
+        request("config.fs_name=''", "config.output_path=/x").check()
+
+
+def test_data_to_validate_with_is_found_there_too() -> None:
+    validation = "dataset.0.validation={data_path: test_data/day}"
+    (override,) = data_overrides(request("config.test_data_path=/user/me/test", validation))
+    assert override == 'dataset.0.validation.data_path=["hdfs://there:9000/user/me/test/day"]'
+
+
+def test_a_token_goes_along_where_http_is_read() -> None:
+    token = {"CLICKMILL_HTTP_TOKEN": "sesame"}
+    assert "CLICKMILL_HTTP_TOKEN" not in access_of(request(), token)
+    job = request("dataset.0.data_path=https://files/log")
+    assert access_of(job, token)["CLICKMILL_HTTP_TOKEN"] == "sesame"
 
 
 def test_knobs_and_the_file_system_are_variables_of_the_pods() -> None:
