@@ -1,0 +1,220 @@
+"""A job from its first pod to its model, with `clickmill job` as it is typed, on a real cluster."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clickmill.kube.client import Cluster
+
+from .conftest import DEADLINE_S, Kubectl, poll
+
+CONFIG = """\
+workspace: "./"
+mode: train
+runner:
+- name: train
+  class: cluster_train
+  epochs: {epochs}
+  save_checkpoint_interval: 1
+  save_checkpoint_keep: {{last: 3}}
+  cluster: {{gather_s: 10, dead_after_s: 10, snapshot_interval_s: 5, lease_bytes: 50000}}
+dataset:
+- {{name: log, data_path: "{{workspace}}/log.tsv", format: criteo, batch_size: 50}}
+phase:
+- {{name: first, model: dnn, dataset_name: log, thread_num: 1}}
+hyper_parameters: {{fc_sizes: [16], sparse_feature_dim: 4}}
+"""
+BACKEND = """\
+backend: kubernetes
+submit: {{job_name: ctr, k8s_trainers: {trainers}, k8s_ps_num: {pservers}, files: ./*.yaml ./*.tsv}}
+kubernetes:
+  image: {image}
+  namespace: {namespace}
+  scheduler: {scheduler}
+  resources:
+    pserver: {{cpu: 10m, memory: 256Mi}}
+    trainer: {{cpu: 10m, memory: {memory}}}
+"""
+LONG = 2000
+"""Passes of a job that is to be told when to end."""
+
+
+class Job:
+    """One job, and the commands that are typed for it."""
+
+    def __init__(self, folder: Path, image: str, namespace: str, scheduler: str) -> None:
+        self.folder = folder
+        self._facts = {"image": image, "namespace": namespace, "scheduler": scheduler}
+        self.namespace = namespace
+        self.run("data", "synth", "log.tsv", "--rows", "2000")
+
+    def write(self, *, epochs: int = 3, pservers: int = 1, trainers: int = 2, memory: str = "1Gi") -> None:
+        """Configuration and backend, for the next submit."""
+        facts = {**self._facts, "pservers": pservers, "trainers": trainers, "memory": memory}
+        (self.folder / "config.yaml").write_text(CONFIG.format(epochs=epochs))
+        (self.folder / "backend.yaml").write_text(BACKEND.format(**facts))
+
+    def submit(self, **numbers: Any) -> None:
+        self.write(**numbers)
+        self.run("submit", "-m", "config.yaml", "-b", "backend.yaml")
+
+    def run(self, *words: str, code: int = 0) -> str:
+        """Stdout of a command that ends with `code`."""
+        done = subprocess.run(
+            [sys.executable, "-m", "clickmill", *words],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=5 * DEADLINE_S,
+        )
+        assert done.returncode == code, f"{words}: {done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def job(self, verb: str, *words: str, code: int = 0) -> Any:
+        """What `clickmill job VERB ctr` says with `--json`."""
+        told = self.run("job", verb, "ctr", *words, "-n", self.namespace, "--json", code=code)
+        return json.loads(told) if told else None
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """A command that goes on meanwhile."""
+        command = [sys.executable, "-m", "clickmill", "job", *words, "-n", self.namespace]
+        return subprocess.Popen(command, cwd=self.folder, text=True, stdout=subprocess.PIPE)
+
+    def await_status(self, claim: Callable[[dict[str, Any]], object], what: str) -> dict[str, Any]:
+        """The status when the claim holds of it."""
+        found: dict[str, Any] = {}
+
+        def holds() -> bool:
+            found.clear()
+            found.update(self.job("status"))
+            return bool(claim(found))
+
+        poll(holds, what, deadline_s=3 * DEADLINE_S)
+        return found
+
+
+def trained(status: dict[str, Any]) -> int:
+    return int((status["training"] or {"samples": 0})["samples"])
+
+
+@pytest.fixture(params=["volcano", "default"])
+def job(request: pytest.FixtureRequest, tmp_path: Path, image: str, namespace: str, volcano: None) -> Job:
+    return Job(tmp_path, image, namespace, request.param)
+
+
+@pytest.mark.timeout(1800)
+def test_a_job_is_watched_scaled_fetched_stopped_and_goes_on(job: Job, tmp_path: Path) -> None:
+    job.submit(epochs=LONG)
+    status = job.await_status(lambda status: trained(status) > 4000, "two passes")
+    assert (status["phase"], status["training"]["phase"]) == ("Running", "running")
+    assert 0.0 < status["auc"] <= 1.0
+    assert status["training"]["samples_per_s"] > 0
+    assert [pod["role"] for pod in status["pods"]] == ["pserver", "trainer", "trainer"]
+
+    assert job.job("scale", "--trainers", "3")["trainers"] == {"before": 2, "now": 3}
+    job.await_status(lambda status: status["training"]["num_trainers"] == 3, "three trainers")
+    assert job.job("scale", "--pservers", "2")["pservers"] == {"before": 1, "now": 2}
+    status = job.await_status(lambda status: len(status["pods"]) == 5, "five pods")
+    assert status["training"]["num_pservers"] == 2
+    assert job.job("scale", "--pservers", "1", "--trainers", "1")["pservers"] == {"before": 2, "now": 1}
+    job.await_status(lambda status: len(status["pods"]) == 2, "two pods")
+
+    fetched = job.job("fetch", "-o", "model")
+    assert fetched["checkpoint"]["step"] > 0
+    checkpoint = fetched["paths"][-1]
+    told = json.loads(job.run("evaluate", "-m", "config.yaml", "--checkpoint", checkpoint, "--json"))
+    assert told["samples"] == 2000
+
+    before = job.job("status")
+    stopped = job.job("stop")
+    assert stopped["samples"] >= before["samples"]
+    assert stopped["snapshot"] is not None
+    assert job.job("status")["phase"] == "Stopped"
+    assert json.loads(job.run("job", "ls", "-n", job.namespace, "--json"))[0]["phase"] == "Stopped"
+    assert job.job("fetch", "-o", "stopped")["paths"]
+
+    job.submit(epochs=LONG, trainers=1)
+    status = job.await_status(lambda status: trained(status) > 0, "it to go on")
+    assert trained(status) >= stopped["samples"]
+    job.job("delete", "--with-output")
+    assert json.loads(job.run("job", "ls", "-n", job.namespace, "--json")) == []
+
+
+@pytest.mark.timeout(1200)
+def test_logs_are_followed_over_a_restart_to_the_end(job: Job, kubectl: Kubectl) -> None:
+    job.submit(epochs=LONG, trainers=1)
+    with job.start("logs", "ctr", "-f", "--json") as following:
+        assert following.stdout is not None
+        job.await_status(lambda status: trained(status) > 2000, "a pass")
+        trainer = next(pod["name"] for pod in job.job("status")["pods"] if pod["role"] == "trainer")
+        kubectl("exec", trainer, "--", "sh", "-c", "kill -9 -1 || true")
+        status = job.await_status(
+            lambda status: status["retries"] and trained(status) and status["training"]["num_trainers"],
+            "the trainer to be back",
+        )
+        crash = next(reason for reason in status["reasons"] if reason["kind"] == "crash")
+        assert "trainer 0 has failed once" in crash["words"]
+        assert [pod["restarts"] for pod in status["pods"]] == [0, 1]
+        job.job("stop")
+        lines = [json.loads(line) for line in following.stdout]
+        assert following.wait(DEADLINE_S) == 0
+    started = [line for line in lines if "role.started role=trainer 0" in line["line"]]
+    assert len(started) == 2, "of the first life and of the second"
+    assert {line["role"] for line in lines} == {"pserver 0", "trainer 0"}
+    assert len({(line["pod"], line["time"], line["line"]) for line in lines}) == len(lines), "none twice"
+
+
+@pytest.mark.timeout(1200)
+def test_a_job_that_fails_says_why_and_ends_with_that_code(job: Job, cluster: Cluster) -> None:
+    job.write()
+    path = job.folder / "config.yaml"
+    path.write_text(path.read_text().replace("log.tsv", "absent.tsv"))
+    job.run("submit", "-m", "config.yaml", "-b", "backend.yaml")
+    job.run("job", "wait", "ctr", "-n", job.namespace, code=3)
+    status = job.job("status", code=3)
+    assert "absent.tsv" in status["reasons"][0]["words"]
+    assert "absent.tsv" in job.run("job", "logs", "ctr", "-n", job.namespace)
+    following = job.start("logs", "ctr", "-f")
+    following.communicate(timeout=DEADLINE_S)
+    assert following.returncode == 3
+
+
+@pytest.mark.timeout(1200)
+def test_a_job_without_enough_memory_says_so_when_its_pods_are_gone(job: Job) -> None:
+    job.submit(trainers=1, memory="96Mi")
+    status = job.await_status(
+        lambda status: any("memory" in reason["words"] for reason in status["reasons"]), "the reason"
+    )
+    reason = next(reason for reason in status["reasons"] if "memory" in reason["words"])
+    assert reason["kind"] == "crash"
+    assert "kubernetes.resources.trainer.memory_limit" in reason["remedy"]
+
+
+@pytest.mark.timeout(1200)
+def test_a_fetch_that_is_interrupted_leaves_no_pod_and_goes_on(job: Job, cluster: Cluster) -> None:
+    job.submit(trainers=1, epochs=2)
+    job.job("wait")
+    fetching = job.start("fetch", "ctr", "-o", "model")
+    poll(lambda: _readers(cluster, job), "the pod that reads")
+    os.kill(fetching.pid, signal.SIGINT)
+    assert fetching.wait(DEADLINE_S) == 130
+    poll(lambda: not _readers(cluster, job), "the pod to be gone")
+    assert not (job.folder / "model" / "checkpoints").exists()
+    assert job.job("fetch", "-o", "model")["checkpoint"]["is_pass_end"]
+    assert job.job("fetch", "-o", "model")["files"] == 0, "it is here already"
+
+
+def _readers(cluster: Cluster, job: Job) -> list[Any]:
+    from clickmill.kube import kinds
+
+    return cluster.list(kinds.POD, labels={"clickmill.io/role": "reader"}, namespace=job.namespace)
