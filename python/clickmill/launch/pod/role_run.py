@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from clickmill.launch.pod.error_file import error_file
 from clickmill.launch.pod.farewell import is_wanted_elsewhere, linger, take_snapshot
 from clickmill.launch.pod.last_words import last_words, summary_words, write_last_words
 from clickmill.launch.pod.lookout import Lookout
-from clickmill.launch.pod.verdict import FINAL_CODES, pod_exit_code
+from clickmill.launch.pod.verdict import FAILURE, FINAL_CODES, TERMINATED, pod_exit_code
 from clickmill.launch.roles import TOKEN, TOKEN_FILE
 
 if TYPE_CHECKING:
@@ -59,18 +58,24 @@ class RoleRun:
         asked = "" if child.asked is None else f" asked_by={child.asked.name}"
         logger.info("role.ended role=%s exit_code=%d%s", self.pod.title, code, asked)
         if code == 0:
-            return self._end_well()
+            return self._end_well(is_asked=child.asked is not None)
         if lookout.error is not None:
             raise lookout.error
         return self._end_badly(code, child, told)
 
-    def _end_well(self) -> int:
-        if self.pod.role == "pserver":
-            with contextlib.suppress(SystemExit):  # told to end: it has
-                linger(self.api, self.pod)
-        else:
+    def _end_well(self, *, is_asked: bool) -> int:
+        if self.pod.role != "pserver":
             write_last_words(summary_words(self.output), self.environ)
-        return 0
+            return 0
+        try:
+            if not is_asked:
+                linger(self.api, self.pod)
+                return 0
+        except SystemExit:
+            pass
+        # A server whose buckets have moved is taken away while training goes on. By ending well it would tell
+        # that training is done: with as many such pods as there are servers left, Volcano completes the job.
+        return FAILURE if is_wanted_elsewhere(self.api, self.pod) else TERMINATED
 
     def _end_badly(self, code: int, child: Child, told: dict[str, Any] | None) -> int:
         is_asked = child.asked is not None

@@ -212,6 +212,22 @@ def test_a_pod_that_somebody_deletes_ends_with_the_signal(api: FakeApi, server):
     assert server.end() == 143
 
 
+def test_a_server_that_is_deleted_while_others_train_does_not_end_well(api: FakeApi, server):
+    """Its buckets have moved: as one that ended well it would tell that training is done."""
+    deleted = pod("ctr-pserver-0")
+    deleted["metadata"]["deletionTimestamp"] = "2026-11-18T01:00:00Z"
+    api.put_pod(deleted)
+    api.put_pod(pod("ctr-trainer-0", "trainer"))
+    token = base64.b64decode(api.secrets["ctr-token"]["data"]["token"]).decode()
+    num_lists = api.asked.count("list pods")
+    Admin(server.told["address"], token=token).stop(lambda _: None)
+    with api.changed:  # it lingers
+        assert api.changed.wait_for(lambda: api.asked.count("list pods") > num_lists, timeout=DEADLINE_S)
+    server.process.send_signal(signal.SIGTERM)
+    assert server.end() == 143
+    assert "role.ended role=pserver 0 exit_code=0" in server.words
+
+
 def test_a_role_that_is_killed_is_told_of(server):
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
     assert len(children) == 1
