@@ -4,7 +4,7 @@ from numpy.typing import NDArray
 from os import PathLike
 from typing import Any, SupportsFloat, SupportsIndex, final
 
-__all__ = ["Arrivals", "Batch", "BinaryMetrics", "ColumnBatcher", "ControlLink", "Counter", "DenseOptimizer", "ExactAuc", "Exchange", "Gauge", "GroupAuc", "GroupLayout", "Histogram", "Located", "Lookup", "Monitor", "Pserver", "Push", "Reader", "RecordBatcher", "RegressionMetrics", "Schema", "Session", "Table", "Ticket", "build_info", "describe", "exchange_names", "fit_schema", "join_saves", "keep_freed_memory", "split_signs", "synth", "unite_signs"]
+__all__ = ["Arrivals", "Batch", "BinaryMetrics", "ColumnBatcher", "ControlLink", "Counter", "DenseOptimizer", "ExactAuc", "Exchange", "Gauge", "GroupAuc", "GroupLayout", "Histogram", "Located", "Lookup", "Monitor", "Pserver", "Push", "Reader", "RecordBatcher", "RegressionMetrics", "Schema", "Session", "Table", "Ticket", "build_info", "describe", "exchange_names", "fit_schema", "hides_tile_sizes", "join_saves", "keep_freed_memory", "split_signs", "synth", "unite_signs"]
 
 @final
 class Arrivals:
@@ -835,6 +835,13 @@ def exchange_names(left: str, right: str) -> None:
 def fit_schema(schema: Schema, config_json: str, arrivals: Arrivals | None = None) -> Schema:
     """
     The schema with mean and std of every slot that standardises without them, from one pass over the data.
+    """
+
+def hides_tile_sizes() -> bool:
+    """
+    Whether the processor shows AMX without the sizes of its tiles, as some virtual machines do.
+
+    oneDNN then chooses AMX for bf16 and cannot make a single operation: "could not create a primitive".
     """
 
 def join_saves(parts: SupportsGetItem[int, str | PathLike[str]], out: str | PathLike[str]) -> str:

@@ -16,6 +16,7 @@ mod lookup;
 mod metrics;
 mod monitor;
 mod process;
+mod processor;
 mod pserver;
 mod push;
 mod reader;
@@ -52,6 +53,8 @@ mod _core {
     use crate::monitor::{Counter, Gauge, Histogram, Monitor};
     #[pymodule_export]
     use crate::process::{exchange_names, keep_freed_memory};
+    #[pymodule_export]
+    use crate::processor::hides_tile_sizes;
     #[pymodule_export]
     use crate::pserver::Pserver;
     #[pymodule_export]

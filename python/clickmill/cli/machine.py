@@ -84,6 +84,13 @@ def core_build() -> dict[str, Any]:
     return build
 
 
+def _hides_tile_sizes() -> bool:
+    try:
+        return bool(import_module("clickmill._core").hides_tile_sizes())
+    except ImportError:  # told elsewhere
+        return False
+
+
 def _torch() -> Iterator[Finding]:
     try:
         torch = import_module("torch")
@@ -99,6 +106,10 @@ def _torch() -> Iterator[Finding]:
                  if getattr(torch.backends, backend).is_available()]  # fmt: skip
     remedy = "" if has_onednn else "a build of torch with oneDNN trains faster on CPU"
     yield Finding("torch", "libraries", "ok" if has_onednn else "warn", " ".join(libraries) or "none", remedy)
+    if _hides_tile_sizes():
+        value = "without AMX: this virtual machine shows it, and hides how large its tiles are"
+        yield Finding("torch", "bf16", "warn", value, "`precision: fp32` is likely faster here")
+        return
     is_native = torch.ops.mkldnn._is_mkldnn_bf16_supported() if has_onednn else False
     value = "in hardware" if is_native else "emulated"
     remedy = "" if is_native else "`precision: bf16` works, but fp32 is likely as fast here"

@@ -12,6 +12,7 @@ except ImportError as error:
 
     raise MissingExtra("models need PyTorch", hint="pip install 'clickmill[train]'") from error
 
+from clickmill._onednn import avoid_hidden_tiles
 from clickmill.nn.attention import ActivationUnit, FieldAttention
 from clickmill.nn.cin import CompressedInteraction
 from clickmill.nn.cross import CrossNetwork, LowRankCrossNetwork
@@ -26,6 +27,9 @@ from clickmill.nn.loading import load_model_class
 from clickmill.nn.mlp import MLP, linear
 from clickmill.nn.model import EMBEDDING, WIDE, Model, embedding_table, wide_table
 from clickmill.nn.sequence import ConvolutionPool, sequence_mask
+
+# oneDNN reads its settings when torch calls it for the first time, which no import does.
+avoid_hidden_tiles()
 
 __all__ = [
     "EMBEDDING",
