@@ -90,7 +90,8 @@ def status(
 ) -> None:
     """Show pods, speed, metrics and progress of a job; why it waits, why it failed, and what to do.
 
-    The exit code is not 0 when the job has failed: that of the pod that failed, where it is 2, 3 or 4.
+    The exit code is not 0 when the job has failed, that of the pod that failed where it is 2, 3 or 4; and 1
+    when no pod can start before a person does something, for a wrong image say.
 
     \b
     Example:
@@ -223,6 +224,8 @@ def wait(
     json: Json = False,
 ) -> None:
     """Wait until a job is over: exit code 0 if it is completed, another if it failed, 124 if it takes longer.
+
+    A job of which no pod can start before a person does something is waited for a minute.
 
     \b
     Example:

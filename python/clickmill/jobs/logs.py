@@ -19,6 +19,8 @@ from clickmill.errors import (
 )
 from clickmill.jobs.job import find_job, look_up
 from clickmill.jobs.pods import CONTAINER, current, list_pods
+from clickmill.jobs.status import status_of
+from clickmill.jobs.waiting import Teller
 from clickmill.kube.logs import pod_log
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ def read_logs(cluster: Cluster, name: str, options: LogOptions) -> Iterator[Said
     pods = [pod for pod in list_pods(cluster, name) if options.wants(pod)]
     chosen = _previous(pods) if options.is_previous else [(pod, False) for pod in pods if pod.has_started]
     if not chosen:
-        raise StateError(_nothing(job, pods, options), hint=f"`clickmill job status {name}` tells why")
+        raise _nothing(cluster, job, pods, options)
     if len(chosen) > MAX_STREAMS:
         raise StateError(
             f"the job has {len(chosen)} pods; the logs of {MAX_STREAMS} can be read at once",
@@ -119,17 +121,24 @@ def _previous(pods: Sequence[Pod]) -> list[tuple[Pod, bool]]:
     return found + [(pod, False) for pod in pods if pod.uid not in newest and pod.has_started]
 
 
-def _nothing(job: Job, pods: Sequence[Pod], options: LogOptions) -> str:
+def _nothing(cluster: Cluster, job: Job, pods: Sequence[Pod], options: LogOptions) -> StateError:
+    """Why there are no lines."""
+    hint = f"`clickmill job status {job.name}` tells how it is"
     if options.is_previous:
         gone = (
             "; Volcano deletes a pod before it makes it anew, and its log goes with it"
             if job.is_volcano
             else ""
         )
-        return f"no pod of job `{job.name}` was started again{gone}"
+        return StateError(f"no pod of job `{job.name}` was started again{gone}", hint=hint)
     if options.roles and not pods:
-        return f"job `{job.name}` has no pod of {' or '.join(f'`{role}`' for role in options.roles)}"
-    return f"no pod of job `{job.name}` has started yet"
+        roles = " or ".join(f"`{role}`" for role in options.roles)
+        return StateError(f"job `{job.name}` has no pod of {roles}", hint=hint)
+    reasons = status_of(cluster, job).reasons
+    words = f"no pod of job `{job.name}` has started yet"
+    if not reasons:
+        return StateError(words, hint=hint)
+    return StateError(f"{words}: {reasons[0].words}", hint=reasons[0].remedy or hint)
 
 
 class Following:
@@ -147,6 +156,7 @@ class Following:
         self._lines: queue.Queue[Said] = queue.Queue(_MAX_QUEUED)
         self._streams: dict[tuple[str, int], _Stream] = {}
         self._is_over = threading.Event()
+        self._teller = Teller(cluster, tell)
         self.job = find_job(cluster, name)
         """As it was when it was last looked at."""
 
@@ -191,6 +201,9 @@ class Following:
         except ClusterUnreachableError:
             return  # control planes are started again; streams tell their own troubles
         self.job = job
+        if not self._streams and not job.is_over:
+            # Nobody says anything yet: why that is.
+            self._teller.look(job)
         for pod in pods:
             key = (pod.uid, pod.num_restarts)
             if key in self._streams or not pod.has_started or not self._options.wants(pod):

@@ -17,6 +17,7 @@ from clickmill.jobs.obstacles import obstacles
 from clickmill.jobs.pods import current, list_pods
 from clickmill.jobs.reasons import Reason
 from clickmill.jobs.summary import run_summary
+from clickmill.launch.pod.verdict import FAILURE
 from clickmill.store.durable import FULL
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 
 _UNAVAILABLE = 503
+_LASTING = frozenset({"image", "volume", "quota", "access"})
+"""Kinds of reasons that only a person can remove; room comes by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,7 @@ class JobStatus:
     num_failures: Mapping[str, int]
     """By pod, as in `trainer 0`."""
     exit_code: int
-    """0 unless the job has failed."""
+    """0 unless the job has failed, or cannot start before a person does something."""
 
     @property
     def age_s(self) -> float:
@@ -154,8 +157,21 @@ def status_of(cluster: Cluster, job: Job, *, is_brief: bool = False) -> JobStatu
         summary=None if training is not None else run_summary(newest),
         reasons=reasons,
         num_failures=Counter(end.title for end in ends),
-        exit_code=failure_code(ends) if job.phase == "Failed" else 0,
+        exit_code=_exit_code(job, newest, ends, reasons),
     )
+
+
+def _exit_code(job: Job, pods: Sequence[Pod], ends: Sequence[BadEnd], reasons: Sequence[Reason]) -> int:
+    if job.phase == "Failed":
+        return failure_code(ends)
+    return FAILURE if stuck_reasons(job, pods, reasons) else 0
+
+
+def stuck_reasons(job: Job, pods: Sequence[Pod], reasons: Sequence[Reason]) -> list[Reason]:
+    """Why no pod of the job can start before a person does something; none where one has started."""
+    if job.is_over or any(pod.has_started for pod in pods):
+        return []
+    return [reason for reason in reasons if reason.kind in _LASTING]
 
 
 def find_reasons(

@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from clickmill.errors import ClusterUnreachableError, DeadlineError, NotFoundError
+from clickmill.errors import ClusterUnreachableError, DeadlineError, NotFoundError, StateError
 from clickmill.jobs.failures import bad_ends
 from clickmill.jobs.job import find_job, look_up
-from clickmill.jobs.pods import list_pods
-from clickmill.jobs.status import find_reasons, status_of
+from clickmill.jobs.pods import current, list_pods
+from clickmill.jobs.status import find_reasons, status_of, stuck_reasons
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from clickmill.jobs.job import Job
+    from clickmill.jobs.reasons import Reason
     from clickmill.jobs.status import JobStatus
     from clickmill.kube.client import Cluster
 
@@ -23,16 +24,26 @@ if TYPE_CHECKING:
 LOOK_S = 2.0
 _PATIENCE_S = 120.0
 """For an API server that does not answer: control planes are started again."""
+_STUCK_S = 60.0
+"""For a job that cannot start: registries have bad moments, and nodes try again."""
 
 
-def wait_for_end(cluster: Cluster, name: str, tell: Tell, *, deadline_s: float | None = None) -> JobStatus:
+def wait_for_end(
+    cluster: Cluster,
+    name: str,
+    tell: Tell,
+    *,
+    deadline_s: float | None = None,
+    stuck_s: float = _STUCK_S,
+) -> JobStatus:
     """How the job is when it is over.
 
-    DeadlineError where that takes longer, NotFoundError where it is deleted meanwhile.
+    DeadlineError where that takes longer, NotFoundError where it is deleted meanwhile, StateError where it
+    cannot start for `stuck_s` and a person must do something.
     """
     job = find_job(cluster, name)
     began = time.monotonic()
-    teller = Teller(cluster, tell)
+    teller = Teller(cluster, tell, stuck_s=stuck_s)
     while not job.is_over:
         teller.look(job)
         left = None if deadline_s is None else began + deadline_s - time.monotonic()
@@ -69,14 +80,19 @@ def look_again(cluster: Cluster, name: str, tell: Tell, *, patience_s: float = _
 class Teller:
     """Says what is new about a job each time that it is looked at."""
 
-    def __init__(self, cluster: Cluster, tell: Tell) -> None:
+    def __init__(self, cluster: Cluster, tell: Tell, *, stuck_s: float = _STUCK_S) -> None:
         self._cluster = cluster
         self._tell = tell
         self._phase = ""
         self._reasons: set[str] = set()
+        self._stuck_s = stuck_s
+        self._stuck_since: float | None = None
 
     def look(self, job: Job) -> None:
-        """Say the phase where it has changed, and why the job waits where that is new."""
+        """Say the phase where it has changed, and why the job waits where that is new.
+
+        StateError where it has been unable to start for long, and only a person can change that.
+        """
         if job.phase != self._phase:
             self._tell(f"job `{job.name}` is {job.phase}")
             self._phase = job.phase
@@ -91,3 +107,16 @@ class Teller:
             if key not in self._reasons:
                 self._tell(reason.words + (f"; {reason.remedy}" if reason.remedy else ""))
         self._reasons = {f"{reason.kind} {reason.words.partition(':')[0]}" for reason in found}
+        self._check(job.name, stuck_reasons(job, current(pods), found))
+
+    def _check(self, name: str, stuck: Sequence[Reason]) -> None:
+        now = time.monotonic()
+        if not stuck:
+            self._stuck_since = None
+            return
+        self._stuck_since = self._stuck_since or now
+        if now - self._stuck_since >= self._stuck_s:
+            raise StateError(
+                f"job `{name}` cannot start: {stuck[0].words}",
+                hint=f"nobody waits for it any more, and it stays as it is; {stuck[0].remedy}",
+            )

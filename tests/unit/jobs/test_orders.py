@@ -20,6 +20,7 @@ from clickmill.errors import (
 )
 from clickmill.jobs.coordinator import find_coordinator
 from clickmill.jobs.delete import delete_job
+from clickmill.jobs.logs import LogOptions, read_logs
 from clickmill.jobs.pods import list_pods
 from clickmill.jobs.scale import scale_job
 from clickmill.jobs.status import job_status
@@ -30,7 +31,7 @@ from clickmill.monitoring import Monitoring
 from tests.unit.pserver import start_pserver
 
 from . import scripted
-from .objects import ended, event, job_object, node, plan, pod, queue, running, submitted
+from .objects import container, ended, event, job_object, node, plan, pod, queue, running, submitted
 from .stand_in import StandIn
 
 TOKEN = "a token for the monitor"
@@ -328,6 +329,21 @@ def test_waiting_has_an_end_of_its_own(state, cluster):
     state.add(*submitted(plan(), phase="Running"))
     with pytest.raises(DeadlineError, match=r"is not over after 0\.05 seconds: it is Running"):
         wait_for_end(cluster, "ctr", [].append, deadline_s=0.05)
+
+
+def test_nobody_waits_for_a_job_that_only_a_person_can_help(state, cluster):
+    made = plan()
+    waiting = container(waiting={"reason": "ErrImagePull", "message": "not found"})
+    state.add(*submitted(made), queue(), node("n1", cpu="64"))
+    state.add(*(pod(made, role, 0, **waiting) for role in ("pserver", "trainer")))
+    assert job_status(cluster, "ctr").exit_code == 1
+    with pytest.raises(StateError, match=r"cannot start: .* image `clickmill:test` cannot be had") as raised:
+        wait_for_end(cluster, "ctr", [].append, stuck_s=0.0)
+    assert "kubernetes.image" in (raised.value.hint or "")
+    with pytest.raises(StateError, match=r"has started yet: .* cannot be had"):
+        list(read_logs(cluster, "ctr", LogOptions()))
+    state.add(running(made, "trainer", 0))
+    assert job_status(cluster, "ctr").exit_code == 0, "one has started: it may be a matter of one node"
 
 
 def test_waiting_for_a_job_that_is_deleted_ends(state, cluster, monkeypatch):
