@@ -117,6 +117,8 @@ class PaddleLauncher:
         self._trace(f"trainer_label={job.trainer_label}")
         self._trace(f"hostname={job.name}")
         is_trainer = job.role != "PSERVER"
+        if not is_trainer:
+            self._rest()
         servers = self._wait(job.pserver_label, job.num_pservers)
         if servers is None:
             self._say("a parameter server has ended well: the run is over")
@@ -138,6 +140,22 @@ class PaddleLauncher:
         added |= [self._exported("PADDLE_TRAINER_ID", index), self._exported("PADDLE_PSERVER_ID", index)]
         self._trace(f"stdbuf -oL sh -c {shlex.quote(job.entry)}")
         return self._run_entry(index, added | self._trust())
+
+    def _rest(self) -> None:
+        """Of a server that served its run and was started again, as a ReplicaSet does, until others train.
+
+        It cannot leave such a pod for good, and would wait for trainers that have ended.
+        """
+        job = self._job
+        own = next((pod for pod in self._pods(job.own_label) if _name(pod) == job.name), None)
+        ended = _ended_well_at(own)
+        if ended is None:
+            return
+        self._say("the run is over: this server has served it to its end, and rests until others train")
+        self._say(f"`kubectl -n {job.namespace} delete {_owner_words(own)}` removes it")
+        while not any(_is_there(pod) and _created(pod) > ended for pod in self._pods(job.trainer_label)):
+            time.sleep(_POLL_S)
+            self._deadline = Deadline(_wait_s(self._environ))
 
     def _trace(self, text: str) -> None:
         """A command as a shell shows it that was told to (`set -x`)."""
@@ -264,6 +282,26 @@ def _ip(pod: Mapping[str, Any]) -> str:
 
 def _phase(pod: Mapping[str, Any]) -> str:
     return str((pod.get("status") or {}).get("phase") or "")
+
+
+def _created(pod: Mapping[str, Any]) -> str:
+    return str(pod["metadata"].get("creationTimestamp") or "")
+
+
+def _ended_well_at(pod: Mapping[str, Any] | None) -> str | None:
+    """When the container before this one ended, where that was well."""
+    for container in ((pod or {}).get("status") or {}).get("containerStatuses") or []:
+        last = (container.get("lastState") or {}).get("terminated")
+        if last and last.get("exitCode") == 0:
+            return str(last.get("finishedAt") or "")
+    return None
+
+
+def _owner_words(pod: Mapping[str, Any] | None) -> str:
+    """What to delete so that a pod is not made again: `replicaset fluid-ctr-pserver`."""
+    for owner in ((pod or {}).get("metadata") or {}).get("ownerReferences") or []:
+        return f"{owner['kind'].lower()} {owner['name']}"
+    return f"pod {_name(pod)}" if pod else "pod"
 
 
 def _is_there(pod: Mapping[str, Any]) -> bool:

@@ -91,7 +91,7 @@ def pod(
             "name": name,
             "labels": given if labels is None else labels,
             "creationTimestamp": "2026-11-18T01:00:00Z",
-            "ownerReferences": [{"uid": owner}],
+            "ownerReferences": [{"uid": owner, "kind": "Job", "name": "ctr-volcano"}],
         },
         "spec": {"containers": [{"image": "clickmill:dev"}], "nodeName": "n1"},
         "status": {"phase": phase, "podIP": ip, "containerStatuses": [container] if state else [], **status},

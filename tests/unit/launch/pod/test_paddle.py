@@ -156,6 +156,25 @@ def test_a_server_of_an_earlier_job_of_the_same_name_says_nothing(whole: FakeApi
     assert paddle(ENTRY="exit 6").returncode == 6
 
 
+def test_a_server_that_is_started_again_after_its_run_rests_until_others_train(
+    whole: FakeApi, paddle, monkeypatch: pytest.MonkeyPatch
+):
+    last = {"terminated": {"exitCode": 0, "finishedAt": "2026-11-18T02:00:00Z"}}
+    put(whole, "pserver", 0, "10.0.0.12", last=last, restarts=1)
+
+    def another_trainer_comes(_seconds: float) -> None:
+        later = pod("other-trainer-0", labels={"paddle-job": "fluid-ctr"}, ip="10.0.0.20")
+        later["metadata"]["creationTimestamp"] = "2026-11-18T03:00:00Z"
+        whole.put_pod(later)
+
+    monkeypatch.setattr(module.time, "sleep", another_trainer_comes)
+    role = {"TRAINING_ROLE": "PSERVER", "PADDLE_TRAINING_ROLE": "PSERVER"}
+    lines = paddle(POD_NAME="ctr-volcano-pserver-0", **role).stdout.splitlines()
+    rests = next(number for number, line in enumerate(lines) if line.startswith("the run is over"))
+    assert "delete job ctr-volcano" in lines[rests + 1]
+    assert "ips=10.0.0.9,10.0.0.10,10.0.0.20" in lines[-1], "it serves again"
+
+
 def test_an_account_without_rights_is_told_what_to_type(whole: FakeApi, paddle, tmp_path: Path):
     whole.forbidden.add("list pods")
     result = paddle()
