@@ -59,6 +59,10 @@ class Child:
         self._has_ended = threading.Event()
         self.words: deque[str] = deque(maxlen=_MAX_WORDS)
         """Its last lines on stderr."""
+        self.cpu_s = 0.0
+        """That it took over its life, with those of its own children that it waited for."""
+        self.peak_bytes = 0
+        """Of memory."""
 
     @property
     def asked(self) -> signal.Signals | None:
@@ -102,9 +106,10 @@ class Child:
         """Take every process that ends, until it is ours."""
         assert self._process is not None
         while True:
-            pid, status = os.waitpid(-1, 0)
+            pid, status, usage = os.wait4(-1, 0)
             if pid == self._process.pid:
                 code = os.waitstatus_to_exitcode(status)
+                self.cpu_s, self.peak_bytes = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
                 self._process.returncode = code
                 return code if code >= 0 else 128 - code
 

@@ -56,7 +56,10 @@ class RoleRun:
             lookout.close()
             told = left.read()
         asked = "" if child.asked is None else f" asked_by={child.asked.name}"
-        logger.info("role.ended role=%s exit_code=%d%s", self.pod.title, code, asked)
+        logger.info(
+            "role.ended role=%s exit_code=%d%s cpu_s=%.1f peak_mib=%d",
+            *(self.pod.title, code, asked, child.cpu_s, child.peak_bytes >> 20),
+        )
         if code == 0:
             return self._end_well(is_asked=child.asked is not None)
         if lookout.error is not None:
