@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from clickmill.kube import connect, kinds
 from clickmill.kube.client import Cluster, Object
+
+from .kit import Kit
 
 DEADLINE_S = 120.0
 _POLL_S = 0.3
@@ -110,3 +113,26 @@ def poll(claim: Callable[[], object], what: str, *, deadline_s: float = DEADLINE
 def kubeconfig() -> Path:
     """The file that KUBECONFIG names."""
     return Path(os.environ["KUBECONFIG"])
+
+
+@pytest.fixture
+def newcomer(cluster: Cluster, namespace: str, kubectl: Kubectl, tmp_path: Path) -> Path:
+    """A kubeconfig of somebody whom the cluster knows, and who may do nothing yet."""
+    kubectl("create", "serviceaccount", "newcomer")
+    token = kubectl("create", "token", "newcomer", "--duration=1h").strip()
+    content = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
+    content["users"] = [{"name": "newcomer", "user": {"token": token}}]
+    for context in content["contexts"]:
+        context["context"]["user"] = "newcomer"
+    path = tmp_path / "newcomer.conf"
+    path.write_text(yaml.safe_dump(content))
+    return path
+
+
+@pytest.fixture
+def kit() -> Kit:
+    """Only where the tests made the cluster themselves: nobody else's nodes are killed."""
+    place = os.environ.get("DEVCLUSTER_KIT", "")
+    if not place:
+        pytest.skip("kills nodes and programs of the cluster: only with a dev cluster of `make test-k8s`")
+    return Kit(Path(place).resolve())

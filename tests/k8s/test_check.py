@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from clickmill.kube.client import Cluster
 
@@ -34,14 +33,19 @@ def check(cluster: Cluster, namespace: str, tmp_path: Path) -> Check:
     """`clickmill cluster check --json`: exit code, and findings by what was looked at."""
 
     def run(
-        more: str = "", *, text: str = BACKEND, kubeconfig: Path | None = None
+        more: str = "", *words: str, text: str = BACKEND, kubeconfig: Path | None = None
     ) -> tuple[int, dict[str, Any]]:
         backend = tmp_path / "backend.yaml"
         backend.write_text(text + more)
         environ = {**os.environ, **({"KUBECONFIG": str(kubeconfig)} if kubeconfig else {})}
         command = [sys.executable, "-m", "clickmill", "cluster", "check", "-b", str(backend), "-n", namespace]
         done = subprocess.run(
-            [*command, "--json"], env=environ, capture_output=True, text=True, check=False, timeout=120
+            [*command, *words, "--json"],
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
         )
         assert done.stdout, done.stderr
         findings = json.loads(done.stdout)["findings"]
@@ -88,6 +92,20 @@ def test_what_is_missing_is_named_with_its_remedy(check: Check, more: str, what:
 
 
 @pytest.mark.usefixtures("volcano")
+def test_an_image_is_tried_with_a_pod_which_goes_again(check: Check, image: str, kubectl: Kubectl) -> None:
+    code, findings = check("", "--pull")
+    assert code == 1
+    absent = findings["a pod of `clickmill-absent:test`"]
+    assert absent["state"] == "lacks"
+    assert "kubernetes.image_pull_secrets" in absent["remedy"]
+    code, findings = check("", "--pull", text=BACKEND.replace("clickmill-absent:test", image))
+    assert code == 0
+    assert findings[f"a pod of `{image}`"]["state"] == "ok"
+    assert "runs on node" in findings[f"a pod of `{image}`"]["found"]
+    poll(lambda: not kubectl("get", "pods", "-o", "name"), "the pods to be gone")
+
+
+@pytest.mark.usefixtures("volcano")
 def test_a_gang_that_no_node_can_take_is_told(check: Check) -> None:
     code, findings = check(
         "  resources: {pserver: {cpu: 100000}}\n", text=BACKEND.rpartition("  resources")[0]
@@ -107,20 +125,6 @@ def test_a_quota_without_room_for_all_pods_is_told(check: Check, kubectl: Kubect
     code, findings = check()
     assert code == 1
     assert findings["quota `small`"]["found"] == "pods: 4 asked for, 3 of 3 left"
-
-
-@pytest.fixture
-def newcomer(cluster: Cluster, namespace: str, kubectl: Kubectl, tmp_path: Path) -> Path:
-    """A kubeconfig of somebody whom the cluster knows, and who may do nothing yet."""
-    kubectl("create", "serviceaccount", "newcomer")
-    token = kubectl("create", "token", "newcomer", "--duration=1h").strip()
-    content = yaml.safe_load(Path(os.environ["KUBECONFIG"]).read_text())
-    content["users"] = [{"name": "newcomer", "user": {"token": token}}]
-    for context in content["contexts"]:
-        context["context"]["user"] = "newcomer"
-    path = tmp_path / "newcomer.conf"
-    path.write_text(yaml.safe_dump(content))
-    return path
 
 
 @pytest.mark.usefixtures("volcano")

@@ -11,6 +11,7 @@ import typer
 from clickmill.cli.exits import FAILURE
 from clickmill.cli.options import Json, OptionalConfigSource
 from clickmill.cli.output import print_json, show
+from clickmill.errors import ConfigError
 
 _MARKS = {
     "ok": "[green]ok[/]",
@@ -31,19 +32,25 @@ def check(
     context: Annotated[
         str, typer.Option("--context", metavar="NAME", help="Context, if not that of backend.yaml.")
     ] = "",
+    pull: Annotated[
+        bool, typer.Option("--pull", help="Start a pod of the image for a moment, to see that nodes get it.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Tell what a Kubernetes cluster lacks before a job can run on it, and the remedy for each thing.
 
     Looks at rights, Volcano, the queue, storage, what backend.yaml names, and room for all parameter servers
-    and one trainer. Changes nothing. Fails where something is missing that a job cannot do without.
+    and one trainer. Changes nothing, but for the pod of `--pull`, which goes again. Fails where something is
+    missing that a job cannot do without.
 
     \b
     Example:
       clickmill cluster check
-      clickmill cluster check -b backend.yaml
+      clickmill cluster check -b backend.yaml --pull
     """
-    findings = _examine(backend, config, namespace, context)
+    if pull and not backend:
+        raise ConfigError("which image is pulled?", hint="`-b backend.yaml` names it")
+    findings = _examine(backend, config, namespace, context, is_pulled=pull)
     is_fit = all(finding.state != "lacks" for finding in findings)
     if json:
         print_json({"ok": is_fit, "findings": [asdict(finding) for finding in findings]})
@@ -53,7 +60,9 @@ def check(
         raise typer.Exit(FAILURE)
 
 
-def _examine(backend_file: str, config_file: str | None, namespace: str, context: str) -> list[Any]:
+def _examine(
+    backend_file: str, config_file: str | None, namespace: str, context: str, *, is_pulled: bool
+) -> list[Any]:
     backends = import_module("clickmill.config.backend")
     if backend_file:
         backend = backends.load_backend(backend_file)
@@ -65,7 +74,7 @@ def _examine(backend_file: str, config_file: str | None, namespace: str, context
     connect = import_module("clickmill.kube").connect
     with connect(context or wanted.context, namespace or wanted.namespace) as cluster:
         plan = api.plan_to_check(backend, config, cluster.namespace)
-        return list(api.check_cluster(cluster, plan, is_any_job=not backend_file))
+        return list(api.check_cluster(cluster, plan, is_any_job=not backend_file, is_pulled=is_pulled))
 
 
 def _show(findings: list[Any]) -> None:

@@ -10,6 +10,7 @@ from clickmill.jobs.events import warnings
 from clickmill.jobs.moments import seconds_between
 from clickmill.jobs.reasons import Reason, listed
 from clickmill.kube import kinds
+from clickmill.submit.kubernetes.check.pull import IMAGE_REMEDY, IMAGE_STATES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,13 +21,9 @@ if TYPE_CHECKING:
     from clickmill.jobs.reasons import Kind
     from clickmill.kube.client import Cluster, Object
 
-_IMAGE_STATES = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 _CONFIG_STATES = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
 _MOUNT_REASONS = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
-_IMAGE_REMEDY = (
-    "is `kubernetes.image` spelt right, and is it in a registry that the nodes reach? A private one needs "
-    "`kubernetes.image_pull_secrets`; mend it and submit with `--replace`"
-)
+_IMAGE_REMEDY = f"{IMAGE_REMEDY}; mend it and submit with `--replace`"
 _REFUSALS: tuple[tuple[str, Kind, str], ...] = (
     ("exceeded quota", "quota", "ask for less, or have the quota raised: `kubectl describe resourcequota`"),
     (
@@ -63,7 +60,7 @@ def obstacles(cluster: Cluster, job: Job, pods: Sequence[Pod]) -> list[Reason]:
 def _images(pods: Sequence[Pod], events: Sequence[Event]) -> Iterator[Reason]:
     by_image: dict[str, list[Pod]] = {}
     for pod in pods:
-        if pod.state in _IMAGE_STATES:
+        if pod.state in IMAGE_STATES:
             by_image.setdefault(_image(pod), []).append(pod)
     for image, those in by_image.items():
         detail = next((pod.detail for pod in those if _says_why(pod.detail)), None) or next(

@@ -8,6 +8,7 @@ from clickmill.errors import ForbiddenError
 from clickmill.kube import kinds
 from clickmill.submit.kubernetes.check.finding import Finding
 from clickmill.submit.kubernetes.check.objects import check_image, check_named, check_storage
+from clickmill.submit.kubernetes.check.pull import check_pull
 from clickmill.submit.kubernetes.check.quota import check_quota
 from clickmill.submit.kubernetes.check.rights import check_rights, who
 from clickmill.submit.kubernetes.check.room import check_room
@@ -40,8 +41,12 @@ def plan_to_check(backend: BackendConfig, config: Config | None, namespace: str)
     )
 
 
-def check_cluster(cluster: Cluster, plan: JobPlan, *, is_any_job: bool = False) -> Iterator[Finding]:
+def check_cluster(
+    cluster: Cluster, plan: JobPlan, *, is_any_job: bool = False, is_pulled: bool = False
+) -> Iterator[Finding]:
     """What the job of `plan` needs; `is_any_job`: there is none in particular, so none that lacks an image.
+
+    With `is_pulled` a pod of the image is started, which is all that this ever changes.
 
     Raises ClusterUnreachableError where there is nobody to ask.
     """
@@ -61,6 +66,8 @@ def check_cluster(cluster: Cluster, plan: JobPlan, *, is_any_job: bool = False) 
         nodes = []
     if plan.settings.image or not is_any_job:
         yield from check_image(plan.settings, nodes)
+    if plan.settings.image and is_pulled:
+        yield check_pull(cluster, plan)
     yield from check_quota(cluster, plan)
     if nodes:
         yield from check_room(cluster, nodes, list(_gang(plan)))

@@ -118,7 +118,8 @@ def check_image(settings: KubernetesConfig, nodes: list[Object]) -> Iterator[Fin
         words = "on none of the nodes, and `image_pull_policy: Never`"
         yield Finding("image", what, "lacks", words, "load it onto the nodes, or let them pull it")
     else:
-        yield Finding("image", what, "unknown", "on no node yet: the first pod of each has to pull it")
+        words = "on no node yet: the first pod of each has to pull it"
+        yield Finding("image", what, "unknown", words, "`clickmill cluster check --pull` tries it with a pod")
 
 
 def _spellings(image: str) -> set[str]:
