@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -118,9 +117,7 @@ def test_it_ends_when_it_is_told_to(kubectl: Kubectl, image: str, as_pid_1: str)
         lambda: kubectl("logs", "quiet") if status(kubectl, "quiet")["phase"] == "Running" else "",
         "its first words",
     )
-    began = time.monotonic()
     kubectl("delete", "pod", "quiet", "--wait=true", "--timeout=110s")
-    assert time.monotonic() - began < 110
 
 
 def test_a_launcher_without_rights_leaves_the_commands_that_grant_them(

@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,100 +13,14 @@ import pytest
 from clickmill.kube.client import Cluster
 
 from .conftest import DEADLINE_S, Kubectl, poll
-
-CONFIG = """\
-workspace: "./"
-mode: train
-runner:
-- name: train
-  class: cluster_train
-  epochs: {epochs}
-  save_checkpoint_interval: 1
-  save_checkpoint_keep: {{last: 3}}
-  cluster: {{gather_s: 10, dead_after_s: 10, snapshot_interval_s: 5, lease_bytes: 50000}}
-dataset:
-- {{name: log, data_path: "{{workspace}}/log.tsv", format: criteo, batch_size: 50}}
-phase:
-- {{name: first, model: dnn, dataset_name: log, thread_num: 1}}
-hyper_parameters: {{fc_sizes: [16], sparse_feature_dim: 4}}
-"""
-BACKEND = """\
-backend: kubernetes
-submit: {{job_name: ctr, k8s_trainers: {trainers}, k8s_ps_num: {pservers}, files: ./*.yaml ./*.tsv}}
-kubernetes:
-  image: {image}
-  namespace: {namespace}
-  scheduler: {scheduler}
-  resources:
-    pserver: {{cpu: 10m, memory: 256Mi}}
-    trainer: {{cpu: 10m, memory: {memory}}}
-"""
-LONG = 2000
-"""Passes of a job that is to be told when to end."""
-
-
-class Job:
-    """One job, and the commands that are typed for it."""
-
-    def __init__(self, folder: Path, image: str, namespace: str, scheduler: str) -> None:
-        self.folder = folder
-        self._facts = {"image": image, "namespace": namespace, "scheduler": scheduler}
-        self.namespace = namespace
-        self.run("data", "synth", "log.tsv", "--rows", "2000")
-
-    def write(self, *, epochs: int = 3, pservers: int = 1, trainers: int = 2, memory: str = "1Gi") -> None:
-        """Configuration and backend, for the next submit."""
-        facts = {**self._facts, "pservers": pservers, "trainers": trainers, "memory": memory}
-        (self.folder / "config.yaml").write_text(CONFIG.format(epochs=epochs))
-        (self.folder / "backend.yaml").write_text(BACKEND.format(**facts))
-
-    def submit(self, **numbers: Any) -> None:
-        self.write(**numbers)
-        self.run("submit", "-m", "config.yaml", "-b", "backend.yaml")
-
-    def run(self, *words: str, code: int = 0) -> str:
-        """Stdout of a command that ends with `code`."""
-        done = subprocess.run(
-            [sys.executable, "-m", "clickmill", *words],
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=5 * DEADLINE_S,
-        )
-        assert done.returncode == code, f"{words}: {done.stdout}\n{done.stderr}"
-        return done.stdout
-
-    def job(self, verb: str, *words: str, code: int = 0) -> Any:
-        """What `clickmill job VERB ctr` says with `--json`."""
-        told = self.run("job", verb, "ctr", *words, "-n", self.namespace, "--json", code=code)
-        return json.loads(told) if told else None
-
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        """A command that goes on meanwhile."""
-        command = [sys.executable, "-m", "clickmill", "job", *words, "-n", self.namespace]
-        return subprocess.Popen(command, cwd=self.folder, text=True, stdout=subprocess.PIPE)
-
-    def await_status(self, claim: Callable[[dict[str, Any]], object], what: str) -> dict[str, Any]:
-        """The status when the claim holds of it."""
-        found: dict[str, Any] = {}
-
-        def holds() -> bool:
-            found.clear()
-            found.update(self.job("status"))
-            return bool(claim(found))
-
-        poll(holds, what, deadline_s=3 * DEADLINE_S)
-        return found
-
-
-def trained(status: dict[str, Any]) -> int:
-    return int((status["training"] or {"samples": 0})["samples"])
+from .submitted import LONG, Job, trained
 
 
 @pytest.fixture(params=["volcano", "default"])
 def job(request: pytest.FixtureRequest, tmp_path: Path, image: str, namespace: str, volcano: None) -> Job:
-    return Job(tmp_path, image, namespace, request.param)
+    found = Job(tmp_path, image, namespace, request.param)
+    found.make_log(2000)
+    return found
 
 
 @pytest.mark.timeout(1800)

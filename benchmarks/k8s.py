@@ -1,0 +1,268 @@
+"""What does Kubernetes cost a job, and how long does a job take to come back from what clusters do?
+
+The same job, 2 servers and 2 trainers, CTR-DNN 400-400-400 on a Criteo-like log, under Volcano and as plain
+processes of this machine. Needs the cluster of KUBECONFIG, an image that its nodes have (CLICKMILL_IMAGE) and
+kubectl. CPU seconds of a short run are taken from those of a long one: what is left is the cost of the
+samples between, without the start of processes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import machine
+import results
+
+from clickmill.errors import ClickmillError, NotFoundError
+from clickmill.jobs.status import JobStatus, job_status
+from clickmill.kube import connect, kinds
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from clickmill.kube.client import Cluster
+
+NAME = "bench"
+ROWS = 3000
+SHORT, LONG, ENDLESS = 10, 60, 100_000
+CONFIG = """
+workspace: "./"
+mode: train
+runner:
+- name: train
+  class: cluster_train
+  epochs: 1
+  print_interval: 100000
+  save_checkpoint_interval: 1000000
+  worker_num: 2
+  server_num: 2
+  output_path: run
+  cluster: {snapshot_interval_s: 10, dead_after_s: 10, gather_s: 20}
+dataset: [{name: log, format: criteo, data_path: "{workspace}/train.tsv", batch_size: 500, threads: 1}]
+phase: [{name: dnn, model: dnn, dataset_name: log, thread_num: 1}]
+hyper_parameters: {optimizer: {class: Adam}, sparse_feature_dim: 10, fc_sizes: [400, 400, 400]}
+"""
+BACKEND = """
+backend: Kubernetes
+submit: {{job_name: {name}, k8s_trainers: 2, k8s_ps_num: 2, files: ./*.tsv}}
+kubernetes:
+  image: {image}
+  namespace: {namespace}
+  resources: {{pserver: {{cpu: 100m, memory: 512Mi}}, trainer: {{cpu: 100m, memory: 1Gi}}}}
+"""
+KILL = """
+for process in /proc/[0-9]*; do
+  if tr '\\0' ' ' <$process/cmdline | grep -q 'clickmill [tp][rs]'; then kill -9 ${process#/proc/}; fi
+done
+"""
+DEADLINE_S = 300.0
+POLL_S = 0.1
+
+
+class Bench:
+    """The job, and the clock."""
+
+    def __init__(self, folder: Path, cluster: Cluster, namespace: str) -> None:
+        self.folder = folder
+        self.cluster = cluster.within(namespace)
+        self.namespace = namespace
+
+    def clickmill(self, *words: str) -> str:
+        command = [sys.executable, "-m", "clickmill", *words]
+        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"error: {' '.join(words)} ended with {done.returncode}\n{done.stderr}")
+        return done.stdout
+
+    def kubectl(self, *words: str) -> None:
+        subprocess.run(["kubectl", "-n", self.namespace, *words], check=True, capture_output=True)
+
+    def submit(self, passes: int) -> None:
+        self.clickmill(
+            "submit", "-m", "config.yaml", "-b", "backend.yaml", "--set", f"runner.0.epochs={passes}"
+        )
+
+    def delete(self) -> None:
+        self.clickmill("job", "delete", NAME, "-n", self.namespace, "--with-output")
+        self.until(lambda _: False, "it to be gone", is_gone=True)
+
+    def status(self) -> JobStatus | None:
+        try:
+            return job_status(self.cluster, NAME)
+        except NotFoundError:
+            return None
+        except ClickmillError as error:
+            print(f"meanwhile: {error}", file=sys.stderr)
+            return None
+
+    def until(self, claim: Callable[[JobStatus], bool], what: str, *, is_gone: bool = False) -> float:
+        """The moment at which the claim holds of the job."""
+        end = time.monotonic() + DEADLINE_S
+        while True:
+            found = self.status()
+            now = time.monotonic()
+            if (found is None and is_gone) or (found is not None and claim(found)):
+                return now
+            if now > end:
+                sys.exit(f"error: waited {DEADLINE_S:.0f} s for {what}")
+            time.sleep(POLL_S)
+
+
+def is_whole(status: JobStatus) -> bool:
+    """All are there, and train."""
+    training = status.training
+    return (
+        training is not None
+        and training.phase == "running"
+        and (training.num_trainers, training.num_pservers) == (2, 2)
+        and all(pod.is_ready for pod in status.pods if pod.role == "pserver")
+        and status.num_running == 4
+    )
+
+
+def start_times(bench: Bench, repetitions: int) -> list[tuple[float, float, float]]:
+    """Seconds from the command to its return, to the first pod that runs, to the first batch."""
+    found = []
+    for _ in range(repetitions):
+        began = time.monotonic()
+        bench.submit(ENDLESS)
+        returned = time.monotonic()
+        running = bench.until(lambda status: status.num_running > 0, "a pod")
+        batch = bench.until(lambda status: (status.samples or 0) > 0, "the first batch")
+        found.append((returned - began, running - began, batch - began))
+        bench.delete()
+    return found
+
+
+def pod_cpu_s(bench: Bench, passes: int) -> float:
+    """CPU seconds of all roles of a job, as their launchers tell at the end."""
+    bench.submit(passes)
+    bench.clickmill("job", "wait", NAME, "-n", bench.namespace)
+    lines = bench.clickmill("job", "logs", NAME, "-n", bench.namespace)
+    told = re.findall(r"role\.ended role=\S+ \d+ exit_code=0 cpu_s=([\d.]+)", lines)
+    if len(told) != 4:
+        sys.exit(f"error: {len(told)} of 4 roles told what they took")
+    bench.delete()
+    return sum(float(each) for each in told)
+
+
+def local_cpu_s(bench: Bench, passes: int) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    changes = (f"runner.0.epochs={passes}", "runner.0.class=local_cluster_train")
+    bench.clickmill("train", "-m", "config.yaml", *(w for each in changes for w in ("--set", each)))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def cpu_us_per_sample(measure: Callable[[Bench, int], float], bench: Bench) -> float:
+    return (measure(bench, LONG) - measure(bench, SHORT)) / ((LONG - SHORT) * ROWS) * 1e6
+
+
+FAULTS = {
+    "kill -9 of a trainer's process": ("exec", f"{NAME}-trainer-1", "--", "sh", "-c", KILL),
+    "kill -9 of a parameter server's process": ("exec", f"{NAME}-pserver-1", "--", "sh", "-c", KILL),
+    "kill -9 of the coordinator's process": ("exec", f"{NAME}-pserver-0", "--", "sh", "-c", KILL),
+    "a trainer's pod is deleted": ("delete", "pod", f"{NAME}-trainer-1"),
+    "a parameter server's pod is deleted": ("delete", "pod", f"{NAME}-pserver-1"),
+    "the coordinator's pod is deleted": ("delete", "pod", f"{NAME}-pserver-0"),
+}
+
+
+def recoveries(bench: Bench) -> list[list[str]]:
+    """For each fault: seconds until more is trained than before it, and until all are back."""
+    rows = []
+    for words, command in FAULTS.items():
+        bench.submit(ENDLESS)
+        bench.until(is_whole, "training")
+        bench.until(
+            lambda status: status.training is not None and bool(status.training.snapshot), "a snapshot"
+        )
+        before = bench.status()
+        assert before is not None
+        samples = before.samples or 0
+        uids = {pod.uid for pod in before.pods}
+        began = time.monotonic()
+        # A deletion is over when the pod is gone; what counts begins before.
+        process = subprocess.Popen(
+            ["kubectl", "-n", bench.namespace, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        on = bench.until(lambda status, samples=samples: (status.samples or 0) > samples, "progress")  # type: ignore[misc]
+        back = bench.until(
+            lambda status, uids=uids: is_whole(status) and {pod.uid for pod in status.pods} != uids,  # type: ignore[misc]
+            "all to be back",
+        )
+        process.wait()
+        rows.append([words, f"{on - began:.1f}", f"{back - began:.1f}"])
+        print(rows[-1], file=sys.stderr)
+        bench.delete()
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--namespace", default="default")
+    parser.add_argument("--repetitions", type=int, default=3)
+    arguments = parser.parse_args()
+    image = os.environ.get("CLICKMILL_IMAGE")
+    if not image:
+        sys.exit("error: no image\nhint: CLICKMILL_IMAGE names one that the nodes have")
+
+    build = machine.require_release_build()
+    facts = results.facts()
+    with tempfile.TemporaryDirectory() as place, connect() as cluster:
+        folder = Path(place)
+        (folder / "config.yaml").write_text(CONFIG)
+        backend = BACKEND.format(name=NAME, image=image, namespace=arguments.namespace)
+        (folder / "backend.yaml").write_text(backend)
+        bench = Bench(folder, cluster, arguments.namespace)
+        bench.clickmill("data", "synth", "train.tsv", "--rows", str(ROWS))
+        starts = start_times(bench, arguments.repetitions)
+        in_pods, here = cpu_us_per_sample(pod_cpu_s, bench), cpu_us_per_sample(local_cpu_s, bench)
+        rows = recoveries(bench)
+        facts |= {
+            "Kubernetes": str(cluster.discover("/version")["gitVersion"]),
+            "nodes": str(len(cluster.list(kinds.NODE))),
+        }
+
+    medians = [statistics.median(each) for each in zip(*starts, strict=True)]
+    header = ["from the command `clickmill submit` to", "seconds"]
+    words = ["its return", "the first pod that runs", "the first batch that is trained"]
+    body = f"""## Start
+
+{results.table(header, [[what, f"{value:.1f}"] for what, value in zip(words, medians, strict=True)])}
+
+Medians of {arguments.repetitions}; the image is on the nodes already.
+
+## What a sample costs
+
+| where | CPU µs for a sample |
+|---|---|
+| processes of this machine, `local_cluster_train` | {here:.1f} |
+| pods, under Volcano | {in_pods:.1f} ({in_pods / here:.2f}×) |
+
+CPU seconds of all roles, {LONG} passes less {SHORT}, {ROWS} rows each. On one machine processes exchange
+messages through memory that they share; pods do so over TCP, as between hosts.
+
+## Back from a failure
+
+{results.table(["what happens", "more is trained than before, s", "all are back, s"], rows)}
+
+One run each, with a snapshot every 10 seconds. When a server dies its run goes back to the last snapshot: the
+time until more is trained than before holds what is trained again."""
+    results.write(
+        "k8s", "A job on Kubernetes: start, cost, recovery", body, {"clickmill": build["version"]}, facts
+    )
+
+
+if __name__ == "__main__":
+    main()
