@@ -32,7 +32,7 @@ hyper_parameters: {{fc_sizes: [16], sparse_feature_dim: 4}}
 """
 BACKEND = """\
 backend: kubernetes
-submit: {{job_name: ctr, k8s_trainers: {trainers}, k8s_ps_num: {pservers}, files: ./*.yaml ./*.tsv}}
+submit: {{job_name: ctr, k8s_trainers: {trainers}, k8s_ps_num: {pservers}, files: {files}}}
 kubernetes:
   image: {image}
   namespace: {namespace}
@@ -68,7 +68,9 @@ class Job:
         more: str = "",
     ) -> None:
         """Configuration and backend, for the next submit; `more` is what else `kubernetes` says."""
-        facts = {"pservers": pservers, "trainers": trainers, "memory": memory, "cpu": cpu, "more": more}
+        files = "./*.yaml ./*.tsv" if any(self.folder.glob("*.tsv")) else "./*.yaml"
+        facts = {"files": files, "pservers": pservers, "trainers": trainers}
+        facts |= {"memory": memory, "cpu": cpu, "more": more}
         (self.folder / "config.yaml").write_text(
             CONFIG.format(epochs=epochs, data_path=data_path, save_interval=save_interval)
         )

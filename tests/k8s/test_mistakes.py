@@ -92,7 +92,7 @@ def test_somebody_without_rights(job: Job, newcomer: Path, monkeypatch: pytest.M
     job.write()
     code, words = failing(job, *SUBMIT)
     assert code == 1
-    assert "may not" in words
+    assert "lacks the right `get " in words
     assert "clickmill cluster check" in words
 
 
