@@ -178,34 +178,73 @@ FAULTS = {
 }
 
 
+def train_until_a_snapshot(bench: Bench) -> JobStatus:
+    """The job trains with all its pods, and has what it can go back to."""
+    bench.submit(ENDLESS)
+    bench.until(is_whole, "training")
+    bench.until(lambda status: status.training is not None and bool(status.training.snapshot), "a snapshot")
+    found = bench.status()
+    assert found is not None
+    return found
+
+
+def recovery(bench: Bench, before: JobStatus, began: float) -> tuple[str, str]:
+    """Seconds until more is trained than before the fault, and until all are back."""
+    samples, uids = before.samples or 0, {pod.uid for pod in before.pods}
+    on = bench.until(lambda status: (status.samples or 0) > samples, "progress")
+    back = bench.until(
+        lambda status: is_whole(status) and {pod.uid for pod in status.pods} != uids, "all to be back"
+    )
+    return f"{on - began:.1f}", f"{back - began:.1f}"
+
+
 def recoveries(bench: Bench) -> list[list[str]]:
-    """For each fault: seconds until more is trained than before it, and until all are back."""
     rows = []
     for words, command in FAULTS.items():
-        bench.submit(ENDLESS)
-        bench.until(is_whole, "training")
-        bench.until(
-            lambda status: status.training is not None and bool(status.training.snapshot), "a snapshot"
-        )
-        before = bench.status()
-        assert before is not None
-        samples = before.samples or 0
-        uids = {pod.uid for pod in before.pods}
+        before = train_until_a_snapshot(bench)
         began = time.monotonic()
         # A deletion is over when the pod is gone; what counts begins before.
         process = subprocess.Popen(
             ["kubectl", "-n", bench.namespace, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        on = bench.until(lambda status, samples=samples: (status.samples or 0) > samples, "progress")  # type: ignore[misc]
-        back = bench.until(
-            lambda status, uids=uids: is_whole(status) and {pod.uid for pod in status.pods} != uids,  # type: ignore[misc]
-            "all to be back",
-        )
+        rows.append([words, *recovery(bench, before, began)])
         process.wait()
-        rows.append([words, f"{on - began:.1f}", f"{back - began:.1f}"])
         print(rows[-1], file=sys.stderr)
         bench.delete()
     return rows
+
+
+def node_recoveries(bench: Bench, kit: Path) -> list[list[str]]:
+    """Faults of the node with pserver 1; only for a cluster whose nodes may be switched off."""
+    rows = []
+    before = train_until_a_snapshot(bench)
+    node = node_of(before)
+    began = time.monotonic()
+    draining = ("--ignore-daemonsets", "--delete-emptydir-data", "--force")
+    bench.kubectl("drain", node, *draining)
+    rows.append(["the node of a parameter server is drained", *recovery(bench, before, began)])
+    bench.kubectl("uncordon", node)
+    bench.delete()
+
+    before = train_until_a_snapshot(bench)
+    node = node_of(before)
+    began = time.monotonic()
+    subprocess.run([kit / "down", "--node", node], check=True, capture_output=True)
+    told = bench.until(lambda status: any(each.kind == "node" for each in status.reasons), "it to be told")
+    bench.kubectl("delete", "node", node)
+    rows.append(
+        [
+            f"that node loses power; told after {told - began:.1f} s, then `kubectl delete node`",
+            *recovery(bench, before, began),
+        ]
+    )
+    subprocess.run([kit / "up"], check=True, capture_output=True)
+    bench.delete()
+    return rows
+
+
+def node_of(status: JobStatus) -> str:
+    return next(pod.node for pod in status.pods if pod.name == f"{NAME}-pserver-1" and pod.node)
 
 
 def main() -> None:
@@ -229,6 +268,8 @@ def main() -> None:
         starts = start_times(bench, arguments.repetitions)
         in_pods, here = cpu_us_per_sample(pod_cpu_s, bench), cpu_us_per_sample(local_cpu_s, bench)
         rows = recoveries(bench)
+        if kit := os.environ.get("DEVCLUSTER_KIT"):
+            rows += node_recoveries(bench, Path(kit).resolve())
         facts |= {
             "Kubernetes": str(cluster.discover("/version")["gitVersion"]),
             "nodes": str(len(cluster.list(kinds.NODE))),
