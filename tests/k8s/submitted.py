@@ -99,8 +99,9 @@ class Job:
         return json.loads(told) if told else None
 
     def start(self, *words: str) -> subprocess.Popen[str]:
-        """A command that goes on meanwhile."""
-        command = [sys.executable, "-m", "clickmill", "job", *words, "-n", self.namespace]
+        """A command that goes on meanwhile; Ctrl-C reaches it where the tests run in the background, too."""
+        command = ["env", "--default-signal=INT", sys.executable, "-m", "clickmill", "job", *words]
+        command += ["-n", self.namespace]
         return subprocess.Popen(command, cwd=self.folder, text=True, stdout=subprocess.PIPE)
 
     def await_status(

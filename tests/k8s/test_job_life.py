@@ -76,6 +76,8 @@ def test_logs_are_followed_over_a_restart_to_the_end(job: Job, kubectl: Kubectl)
         crash = next(reason for reason in status["reasons"] if reason["kind"] == "crash")
         assert "trainer 0 has failed once" in crash["words"]
         assert [pod["restarts"] for pod in status["pods"]] == [0, 1]
+        before = trained(status)
+        job.await_status(lambda status: trained(status) > before + 2000, "its second life to train")
         job.job("stop")
         lines = [json.loads(line) for line in following.stdout]
         assert following.wait(DEADLINE_S) == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import KubernetesError
@@ -145,6 +145,9 @@ def status_of(cluster: Cluster, job: Job, *, is_brief: bool = False) -> JobStatu
     """How `job` is; `is_brief` leaves out why it does not go on."""
     pods = list_pods(cluster, job.name) if job.workloads else []
     newest = current(pods)
+    if job.phase == "Pending" and not job.is_volcano and any(pod.is_running for pod in newest):
+        # The controller of plain Jobs counts its pods late when it is busy.
+        job = replace(job, phase="Running")
     training, silence = _training(cluster, job, newest)
     # All that `ls` needs to know of failures is that there are some.
     ends = [] if is_brief or not job.workloads else bad_ends(cluster, job, pods)

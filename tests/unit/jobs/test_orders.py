@@ -91,6 +91,14 @@ def test_a_coordinator_that_does_not_answer_is_told(state, cluster):
     assert job_status(cluster, "ctr").silence == "pserver 0 does not answer yet"
 
 
+def test_a_plain_job_whose_pods_are_not_counted_yet_is_running_when_one_runs(state, cluster):
+    made = plan(scheduler="default")
+    state.add(*submitted(made))
+    assert job_status(cluster, "ctr").job.phase == "Pending"
+    state.add(running(made, "pserver", 1))
+    assert job_status(cluster, "ctr").job.phase == "Running"
+
+
 def test_trainers_are_scaled_with_the_number_that_pods_read(state, cluster):
     started(state)
     state.conflicts = 0
