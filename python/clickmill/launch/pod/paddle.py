@@ -11,10 +11,13 @@ read, and runs `$ENTRY` in a shell. Its lines are those that people and scripts 
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import time
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import ConfigError, MemberLostError, RunFailedError
@@ -39,6 +42,9 @@ if TYPE_CHECKING:
 WAIT_VARIABLE = "CLICKMILL_WAIT_S"
 _WAIT_S = 600.0
 _POLL_S = 5.0
+_STALE_POLL_S = 0.5
+_CLOCK_S = 2.0
+"""Moments of Kubernetes are whole seconds, and a container starts a moment before its process."""
 _MAX_FAILED = 1
 _DEFAULT_PORT = 6174
 
@@ -147,7 +153,11 @@ class PaddleLauncher:
         It cannot leave such a pod for good, and would wait for trainers that have ended.
         """
         job = self._job
-        own = next((pod for pod in self._pods(job.own_label) if _name(pod) == job.name), None)
+        own = self._own_pod()
+        # A node tells late of a container that it has started again; until then the one before seems to run.
+        while _is_of_earlier_life(own, _container_began()) and not self._deadline.is_over:
+            time.sleep(_STALE_POLL_S)
+            own = self._own_pod()
         ended = _ended_well_at(own)
         if ended is None:
             return
@@ -156,6 +166,9 @@ class PaddleLauncher:
         while not any(_is_there(pod) and _created(pod) > ended for pod in self._pods(job.trainer_label)):
             time.sleep(_POLL_S)
             self._deadline = Deadline(_wait_s(self._environ))
+
+    def _own_pod(self) -> Json | None:
+        return next((pod for pod in self._pods(self._job.own_label) if _name(pod) == self._job.name), None)
 
     def _trace(self, text: str) -> None:
         """A command as a shell shows it that was told to (`set -x`)."""
@@ -209,7 +222,7 @@ class PaddleLauncher:
         ended = [pod for pod in pods if _phase(pod) == "Succeeded"]
         if not ended:
             return []
-        own = next((pod for pod in self._pods(self._job.own_label) if _name(pod) == self._job.name), None)
+        own = self._own_pod()
         return [pod for pod in ended if own is None or owner_of(pod) == owner_of(own)]
 
     def _check_failed(self) -> None:
@@ -295,6 +308,22 @@ def _ended_well_at(pod: Mapping[str, Any] | None) -> str | None:
         if last and last.get("exitCode") == 0:
             return str(last.get("finishedAt") or "")
     return None
+
+
+def _is_of_earlier_life(pod: Mapping[str, Any] | None, began: float) -> bool:
+    """Whether what is told of a pod is of a container that was started before this one."""
+    for container in ((pod or {}).get("status") or {}).get("containerStatuses") or []:
+        started = ((container.get("state") or {}).get("running") or {}).get("startedAt")
+        if started:
+            return datetime.fromisoformat(started).timestamp() < began - _CLOCK_S
+    return False
+
+
+def _container_began() -> float:
+    """When PID 1 was started, in seconds since 1970."""
+    ticks = int(Path("/proc/1/stat").read_text().rpartition(")")[2].split()[19])
+    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    return time.time() - age_s
 
 
 def _owner_words(pod: Mapping[str, Any] | None) -> str:

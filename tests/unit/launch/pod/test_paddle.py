@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -173,6 +174,33 @@ def test_a_server_that_is_started_again_after_its_run_rests_until_others_train(
     rests = next(number for number, line in enumerate(lines) if line.startswith("the run is over"))
     assert "delete job ctr-volcano" in lines[rests + 1]
     assert "ips=10.0.0.9,10.0.0.10,10.0.0.20" in lines[-1], "it serves again"
+
+
+def test_a_server_waits_until_its_own_container_is_told_of(
+    whole: FakeApi, paddle, monkeypatch: pytest.MonkeyPatch
+):
+    began = datetime(2026, 11, 18, 2, 0, 10, tzinfo=UTC)
+    monkeypatch.setattr(module, "_container_began", began.timestamp)
+    state = {"running": {"startedAt": "2026-11-18T01:00:00Z"}}
+    put(whole, "pserver", 0, "10.0.0.12", state=state)
+    waits = []
+
+    def the_node_tells(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 1:
+            last = {"terminated": {"exitCode": 0, "finishedAt": "2026-11-18T02:00:00Z"}}
+            state = {"running": {"startedAt": "2026-11-18T02:00:09Z"}}
+            put(whole, "pserver", 0, "10.0.0.12", state=state, last=last, restarts=1)
+        else:
+            later = pod("other-trainer-0", labels={"paddle-job": "fluid-ctr"}, ip="10.0.0.20")
+            later["metadata"]["creationTimestamp"] = "2026-11-18T03:00:00Z"
+            whole.put_pod(later)
+
+    monkeypatch.setattr(module.time, "sleep", the_node_tells)
+    role = {"TRAINING_ROLE": "PSERVER", "PADDLE_TRAINING_ROLE": "PSERVER"}
+    lines = paddle(POD_NAME="ctr-volcano-pserver-0", **role).stdout.splitlines()
+    assert any(line.startswith("the run is over") for line in lines)
+    assert len(waits) == 2
 
 
 def test_an_account_without_rights_is_told_what_to_type(whole: FakeApi, paddle, tmp_path: Path):
