@@ -117,10 +117,10 @@ def test_a_job_without_enough_memory_says_so_when_its_pods_are_gone(job: Job) ->
 def test_a_fetch_that_is_interrupted_leaves_no_pod_and_goes_on(job: Job, cluster: Cluster) -> None:
     job.submit(trainers=1, epochs=2)
     job.job("wait")
-    fetching = job.start("fetch", "ctr", "-o", "model")
-    poll(lambda: _readers(cluster, job), "the pod that reads")
-    os.kill(fetching.pid, signal.SIGINT)
-    assert fetching.wait(DEADLINE_S) == 130
+    with job.start("fetch", "ctr", "-o", "model") as fetching:
+        poll(lambda: _readers(cluster, job), "the pod that reads")
+        os.kill(fetching.pid, signal.SIGINT)
+        assert fetching.wait(DEADLINE_S) == 130
     poll(lambda: not _readers(cluster, job), "the pod to be gone")
     assert not (job.folder / "model" / "checkpoints").exists()
     assert job.job("fetch", "-o", "model")["checkpoint"]["is_pass_end"]

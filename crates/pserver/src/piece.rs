@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
 
 use base64::Engine;
@@ -17,6 +18,8 @@ const MAX_BYTES: u64 = 4 << 20;
 pub(crate) struct Piece {
     /// Of the whole file.
     size: u64,
+    /// Another one when another file has taken the name since: pieces of two make no whole.
+    edition: String,
     /// In base64; none at the end of the file.
     bytes: String,
 }
@@ -32,12 +35,18 @@ pub(crate) fn read_piece(folder: &Path, name: &str, offset: u64) -> Result<Piece
     let path = folder.join(name);
     let read = || -> io::Result<Piece> {
         let mut file = File::open(&path)?;
-        let size = file.metadata()?.len();
+        let metadata = file.metadata()?;
         file.seek(SeekFrom::Start(offset))?;
         let mut bytes = Vec::new();
         file.take(MAX_BYTES).read_to_end(&mut bytes)?;
         Ok(Piece {
-            size,
+            size: metadata.len(),
+            edition: format!(
+                "{}-{}-{}",
+                metadata.ino(),
+                metadata.mtime(),
+                metadata.mtime_nsec()
+            ),
             bytes: BASE64_STANDARD.encode(bytes),
         })
     };
@@ -68,6 +77,19 @@ mod tests {
             found.extend(BASE64_STANDARD.decode(piece.bytes).unwrap());
         }
         assert_eq!(found, whole);
+    }
+
+    #[test]
+    fn a_file_that_takes_the_name_of_another_is_another_edition() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (folder.path().join("committed.json"), folder.path().join("new"));
+        std::fs::write(&first, "first").unwrap();
+        let edition = || read_piece(folder.path(), "committed.json", 0).unwrap().edition;
+        let before = edition();
+        assert_eq!(edition(), before);
+        std::fs::write(&second, "other").unwrap();
+        std::fs::rename(&second, &first).unwrap();
+        assert_ne!(edition(), before);
     }
 
     #[test]

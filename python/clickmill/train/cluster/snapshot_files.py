@@ -13,7 +13,7 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from clickmill import _core
 from clickmill.errors import WireError
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 COMMIT_FILE = "committed.json"
 """What the last snapshot holds beside parameters; the coordinator writes it."""
+_MAX_EDITIONS = 20
 
 
 @dataclass(frozen=True)
@@ -43,18 +44,26 @@ class Servers:
         link = _core.ControlLink(settings_json(self.wire), address)
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-        num_bytes = 0
         with writing(path), path.open("wb") as file:
-            while True:
-                request = json.dumps({"file": {"name": name, "offset": num_bytes}})
-                answer = json.loads(link.ask(request, self.wire["deadline_ms"]))
-                piece = base64.b64decode(answer["bytes"])
-                if not piece:
-                    break
-                file.write(piece)
-                num_bytes += len(piece)
-        if num_bytes != answer["size"]:
-            raise WireError(f"`{name}` of {address} ended after {num_bytes} of {answer['size']} bytes")
+            for _ in range(_MAX_EDITIONS):
+                if self._copy(link, name, file):
+                    return
+        raise WireError(f"`{name}` of {address} was written anew each of {_MAX_EDITIONS} times it was read")
+
+    def _copy(self, link: _core.ControlLink, name: str, file: BinaryIO) -> bool:
+        """Whether it was the same file from its first piece to its last; one that has its name may replace it."""
+        file.seek(0)
+        file.truncate()
+        edition = None
+        while True:
+            request = json.dumps({"file": {"name": name, "offset": file.tell()}})
+            answer = json.loads(link.ask(request, self.wire["deadline_ms"]))
+            edition = edition or answer["edition"]
+            if answer["edition"] != edition:
+                return False
+            file.write(base64.b64decode(answer["bytes"]))
+            if not answer["bytes"] or file.tell() >= answer["size"]:
+                return bool(file.tell() == answer["size"])
 
 
 class SnapshotFiles:

@@ -80,6 +80,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("clickmill.train")
 
 _BETWEEN_ATTEMPTS_S = 0.2
+_KEEP_TRIES = 3
 
 
 class ClusterTrainer:
@@ -541,11 +542,15 @@ class ClusterTrainer:
         last = int(passes[-1]["pass"])
         if self._archive.pass_place(last).exists():
             return
-        try:
-            checkpoint = self._publisher.publish(last, self._snapshots.commit()["snapshot"])
-        except (ClickmillError, OSError) as error:
-            logger.warning("checkpoint.not_here pass=%d reason=%s", last, error)
-            return
+        for tries_left in reversed(range(_KEEP_TRIES)):
+            try:
+                checkpoint = self._publisher.publish(last, self._snapshots.commit()["snapshot"])
+                break
+            except (ClickmillError, OSError) as error:
+                # The files of a snapshot go when another one is committed.
+                if not tries_left:
+                    logger.warning("checkpoint.not_here pass=%d reason=%s", last, error)
+                    return
         if checkpoint is not None:
             logger.info("checkpoint.kept path=%s", checkpoint.folder)
 
