@@ -51,7 +51,7 @@ class Servers:
         raise WireError(f"`{name}` of {address} was written anew each of {_MAX_EDITIONS} times it was read")
 
     def _copy(self, link: _core.ControlLink, name: str, file: BinaryIO) -> bool:
-        """Whether it was the same file from its first piece to its last; one that has its name may replace it."""
+        """Whether it was the same file from its first piece to its last, and not replaced meanwhile."""
         file.seek(0)
         file.truncate()
         edition = None
