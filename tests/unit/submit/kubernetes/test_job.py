@@ -153,3 +153,51 @@ def test_manifest_can_be_written_where_no_cluster_is_known(
     assert plan(request("kubernetes.namespace=''")).facts["namespace"] == "default"
     with pytest.raises(ConfigError):
         plan(request("kubernetes.namespace=''", "kubernetes.context=no-such"))
+
+
+# Credentials in files
+
+
+def in_file(folder: Path, name: str, text: str) -> dict[str, str]:
+    (folder / name).write_text(f"{text}\n")
+    (folder / name).chmod(0o600)
+    return {f"{name}_FILE": str(folder / name)}
+
+
+def test_credentials_in_files_travel_as_variables(folder: Path) -> None:
+    variables = {"AWS_SECRET_ACCESS_KEY": "key-secret", "AWS_SESSION_TOKEN": "for-today"}
+    named = {"AWS_ACCESS_KEY_ID": "key-id"}
+    for name, value in variables.items():
+        named |= in_file(folder, name, value)
+    named |= in_file(folder, "CLICKMILL_HTTP_TOKEN", "sesame")
+    job = request("dataset.0.data_path=[s3://bucket/log, https://files/log]")
+    assert access_of(job, named) == {
+        **variables,
+        "AWS_ACCESS_KEY_ID": "key-id",
+        "CLICKMILL_HTTP_TOKEN": "sesame",
+        "CLICKMILL_FS_UGI": "me,pass-word",
+    }
+    assert set(plan_job(job, "team", named).access_variables) == set(access_of(job, named))
+
+
+def test_user_of_the_file_system_in_a_file_of_a_variable_travels(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (name, path) = in_file(folder, "CLICKMILL_FS_UGI", "you,other-word").popitem()
+    monkeypatch.setenv(name, path)
+    assert access_of(request(), {}) == {"CLICKMILL_FS_UGI": "you,other-word"}
+    monkeypatch.setenv("CLICKMILL_FS_UGI", "third,word-word")
+    assert access_of(request(), {}) == {"CLICKMILL_FS_UGI": "third,word-word"}
+
+
+def test_credentials_in_a_file_that_is_not_there_are_an_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = request("dataset.0.data_path=s3://bucket/log")
+    with pytest.raises(ConfigError, match="AWS_SECRET_ACCESS_KEY_FILE names `no-such`"):
+        access_of(job, {"AWS_SECRET_ACCESS_KEY_FILE": "no-such"})
+    assert access_of(request(), {"AWS_SECRET_ACCESS_KEY_FILE": "no-such"})
+    monkeypatch.setenv("CLICKMILL_FS_UGI_FILE", "no-such")
+    with pytest.raises(ConfigError, match="CLICKMILL_FS_UGI_FILE names `no-such`") as error:
+        request()
+    assert error.value.problems[0].key == "config.fs_ugi"
