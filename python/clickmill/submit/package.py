@@ -10,6 +10,8 @@ from __future__ import annotations
 import codecs
 import glob
 import logging
+import os
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +21,7 @@ from clickmill.config.backend.secrets import files_of_environment
 from clickmill.config.document import Place
 from clickmill.config.needs import needed_files
 from clickmill.errors import ConfigError
+from clickmill.submit.kubernetes.own_manifest import is_own_manifest
 from clickmill.submit.redaction import without_secrets
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ logger = logging.getLogger(__name__)
 
 FILES: KeyPath = ("submit", "files")
 _YAML_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+_OUTPUTS = (1, 2)
+"""Descriptors that this process writes to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +179,8 @@ class _Collector:
         for path, _ in chosen:
             self.secret_files |= _named_from(path, _shape(path).named_files)
         for path, place in chosen:
-            self._add(path, place, is_of_backend=True)
+            if not self._is_of_ours(path):
+                self._add(path, place, is_of_backend=True)
 
     def check_contents(self) -> None:
         for file in self.files.values():
@@ -184,6 +190,18 @@ class _Collector:
                 if not error.problems:
                     raise
                 self.problems += error.problems
+
+    def _is_of_ours(self, path: Path) -> bool:
+        """Whether it is what a dry run writes or has written: it would make every job another one."""
+        status = path.stat()
+        if any((status.st_dev, status.st_ino) == output for output in _output_files()):
+            logger.warning("`%s` is what this command writes to, and is left out of the job's files", path)
+            return True
+        _, text = _decoded(_read(path))
+        if text is not None and is_own_manifest(text):
+            logger.warning("`%s` is a manifest of a job, and is left out of the job's files", path)
+            return True
+        return False
 
     def _place(self, index: int) -> KeyPath:
         """A list has a line for each pattern, a text only one."""
@@ -214,3 +232,16 @@ def _named_from(file: Path, names: Iterable[str]) -> set[Path]:
 
 def _shape(path: Path) -> Redacted:
     return without_secrets(_decoded(_read(path))[1] or "")
+
+
+def _output_files() -> set[tuple[int, int]]:
+    """Device and number of the files that this process writes its output to."""
+    found = set()
+    for descriptor in _OUTPUTS:
+        try:
+            status = os.fstat(descriptor)
+        except OSError:
+            continue  # closed
+        if stat.S_ISREG(status.st_mode):
+            found.add((status.st_dev, status.st_ino))
+    return found

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from clickmill.errors import ConfigError, Problem
+from clickmill.submit.kubernetes.manifest import manifest_yaml
 from clickmill.submit.package import collect_package
 
 from .jobs import request, write_job
+from .kubernetes.plans import plan_of
 
 CONFIG = """\
 workspace: "./"
@@ -222,3 +228,54 @@ def test_aliases_of_a_secret_are_taken_out_too(folder: Path) -> None:
 def test_other_files_travel_as_they_are(folder: Path) -> None:
     (folder / "weights.py").write_bytes(b"\xff\x00")
     assert contents()["weights.py"] == b"\xff\x00"
+
+
+# What a dry run writes
+
+
+@pytest.fixture
+def job_yaml(folder: Path) -> Path:
+    """A manifest as a dry run writes it."""
+    (folder / "job.yaml").write_text(manifest_yaml(plan_of()))
+    return folder / "job.yaml"
+
+
+def test_manifest_of_a_dry_run_is_left_out(job_yaml: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert "job.yaml" not in names()
+    assert "`job.yaml` is a manifest of a job, and is left out" in caplog.text
+
+
+def test_manifest_is_known_in_every_form(job_yaml: Path) -> None:
+    items = list(yaml.safe_load_all(job_yaml.read_text()))
+    for text in (
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": items}),
+        yaml.safe_dump_all(items, default_flow_style=True),
+        job_yaml.read_text() + '  cut: "off',
+    ):
+        job_yaml.write_text(text)
+        assert "job.yaml" not in names()
+
+
+def test_manifest_of_somebody_else_travels(job_yaml: Path) -> None:
+    text = "apiVersion: v1\nkind: Pod\nmetadata: {labels: {app.kubernetes.io/managed-by: helm}}\n"
+    job_yaml.write_text(text)
+    assert "job.yaml" in names()
+
+
+def test_dry_run_into_a_file_of_the_job_is_the_same_twice(folder: Path) -> None:
+    backend = "backend: Kubernetes\nsubmit: {files: ./*.yaml}\nkubernetes: {image: a, namespace: b}\n"
+    (folder / "backend.yaml").write_text(backend)
+    written = []
+    for _ in range(2):
+        with (folder / "job.yaml").open("wb") as file:
+            done = subprocess.run(
+                [sys.executable, "-m", "clickmill", "submit", "-m", "config.yaml", "-b", "backend.yaml",
+                 "--dry-run", "-o", "yaml"],
+                stdout=file, stderr=subprocess.PIPE, text=True, check=True,
+            )  # fmt: skip
+        assert "`job.yaml` is what this command writes to, and is left out" in done.stderr
+        written.append((folder / "job.yaml").read_text())
+    assert written[0] == written[1]
+    assert "job.yaml: " not in written[0]
+    (folder / "job.yaml").rename(folder / "elsewhere.yaml")
+    assert "elsewhere.yaml" not in names()
