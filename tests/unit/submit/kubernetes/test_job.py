@@ -201,3 +201,69 @@ def test_credentials_in_a_file_that_is_not_there_are_an_error(
     with pytest.raises(ConfigError, match="CLICKMILL_FS_UGI_FILE names `no-such`") as error:
         request()
     assert error.value.problems[0].key == "config.fs_ugi"
+
+
+# Secrets where others can read them
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("AWS_SECRET_ACCESS_KEY", "set AWS_SECRET_ACCESS_KEY where you type `clickmill submit`"),
+        ("AWS_SESSION_TOKEN", "it travels in a Secret"),
+        ("CLICKMILL_FS_UGI", "set CLICKMILL_FS_UGI where you type `clickmill submit`"),
+        ("CLICKMILL_HTTP_TOKEN", "it travels in a Secret"),
+        ("CLICKMILL_SK", "pods do not need it"),
+        ("CLICKMILL_TOKEN", "every job has a token of its own"),
+    ],
+)
+def test_secret_as_a_variable_of_pods_is_refused_with_its_line(folder: Path, name: str, remedy: str) -> None:
+    env = f"kubernetes:\n  image: a\n  env:\n    A: b\n    {name}: some-secret\n"
+    (folder / "backend.yaml").write_text(BACKEND.partition("kubernetes:")[0] + env)
+    for refused in (request().check, lambda: plan(request())):
+        with pytest.raises(ConfigError) as error:
+            refused()
+        (problem,) = error.value.problems
+        assert (problem.key, problem.line) == (f"kubernetes.env.{name}", 8)
+        assert remedy in problem.message
+        assert "some-secret" not in str(error.value)
+
+
+def test_variable_with_the_name_of_a_secret_is_noted() -> None:
+    env = "kubernetes.env={MY_PASSWORD: a, API_KEY: b, AWS_SECRET_ACCESS_KEY_FILE: /c, MONKEY: d}"
+    notes = request(env).check()
+    assert [note.key for note in notes] == ["kubernetes.env.MY_PASSWORD", "kubernetes.env.API_KEY"]
+    assert "kubernetes.volumes" in notes[0].message
+
+
+@pytest.mark.parametrize("alias", ["*u", "'me,pass-word'", "x-pass-word"])
+def test_secret_in_another_value_is_refused(folder: Path, alias: str) -> None:
+    text = BACKEND.replace('fs_ugi: "me', 'fs_ugi: &u "me').replace(
+        "namespace: team", f"namespace: team, env: {{A: {alias}}}"
+    )
+    (folder / "backend.yaml").write_text(text)
+    with pytest.raises(ConfigError, match="holds a secret") as error:
+        request().check()
+    assert [problem.key for problem in error.value.problems] == ["kubernetes.env.A"]
+    assert "pass-word" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [
+        ("config.fs_name=hdfs://me:some-word@there:9000", "config.fs_name"),
+        ("config.output_path=https://me:some-word@there/out", "config.output_path"),
+        ("config.install=https://me:some-word@there/simple", "config.install"),
+        ("dataset.0.data_path=[http://me:some-word@there/log]", "dataset.0.data_path.0"),
+    ],
+)
+def test_password_in_an_address_is_refused(override: str, key: str) -> None:
+    for refused in (request(override).check, lambda: plan(request(override))):
+        with pytest.raises(ConfigError, match="has a password in an address") as error:
+            refused()
+        assert [problem.key for problem in error.value.problems] == [key]
+        assert "some-word" not in str(error.value)
+
+
+def test_user_without_a_password_may_stand_in_an_address() -> None:
+    assert request("config.fs_name=hdfs://me@there:9000").check() == ()
