@@ -22,9 +22,9 @@ from clickmill.submit.paddlecloud.folder import (
     generate,
     make_folder,
     write_package,
-    write_private,
 )
 from clickmill.submit.paddlecloud.job import Credentials, Job, distribute_mode, most_threads
+from clickmill.submit.private import write_private
 from clickmill.submit.request import Outcome
 from clickmill.submit.start import StartCommand
 
