@@ -1,32 +1,44 @@
 """The package of a job: config.yaml, the user's code and the other files of `submit.files`.
 
-Nodes get the files in one folder, without the folders that they lie in here. Secrets do not travel: they are
-taken out of a copy of backend.yaml, and files that hold one are left out.
+Nodes get the files in one folder, without the folders that they lie in here. Secrets do not travel. Copies of
+files with the shape of a backend.yaml have them emptied; files that exist to hold one are left out. A secret
+of this job in any other place is an error: to mask it there would change what nodes run.
 """
 
 from __future__ import annotations
 
+import codecs
 import glob
 import logging
+import os
+import stat
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clickmill.config.backend.known_secrets import KnownSecrets
+from clickmill.config.backend.secrets import files_of_environment
+from clickmill.config.document import Place
 from clickmill.config.needs import needed_files
 from clickmill.errors import ConfigError
+from clickmill.submit.kubernetes.own_manifest import is_own_manifest
 from clickmill.submit.redaction import without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     from clickmill.config import Config
     from clickmill.config.backend import BackendConfig
     from clickmill.config.document import KeyPath
     from clickmill.errors import Problem
+    from clickmill.submit.redaction import Redacted
 
 logger = logging.getLogger(__name__)
 
 FILES: KeyPath = ("submit", "files")
+_YAML_SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+_OUTPUTS = (1, 2)
+"""Descriptors that this process writes to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +49,58 @@ class PackageFile:
     """Its name there."""
     path: Path
     """Where it lies here."""
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-    """Taken out of it; empty for all but backend.yaml."""
+    known_secrets: KnownSecrets = field(default_factory=KnownSecrets)
+    """Must not be in it."""
 
     def read(self) -> bytes:
-        """Its content as nodes see it. Raises ConfigError where it cannot be read."""
-        try:
-            content = self.path.read_bytes()
-        except OSError as error:
-            raise ConfigError(f"cannot read `{self.path}`: {error.strerror}") from error
-        return without_secrets(content, self.secrets, self.path) if self.secrets else content
+        """Its content as nodes see it.
+
+        Raises ConfigError where it cannot be read, or holds a secret that cannot be taken out.
+        """
+        content = _read(self.path)
+        encoding, text = _decoded(content)
+        if text is None:
+            self._refuse_secrets(content, self.known_secrets)
+            return content
+        redacted = without_secrets(text)
+        if redacted.unreadable_line is not None and self.path.suffix.lower() in _YAML_SUFFIXES:
+            message = (
+                "looks like a backend.yaml with a secret and is no valid YAML, so the secret cannot be taken "
+                f"out; mend the file, or leave it out of `{'.'.join(map(str, FILES))}`"
+            )
+            raise ConfigError.of([Place(str(self.path), redacted.unreadable_line).problem(message)])
+        known = self.known_secrets.with_values("what a secret key of this file holds", redacted.secrets)
+        self._refuse_secrets(redacted.text.encode(), known, is_text=True)
+        return redacted.text.encode(encoding)
+
+    def _refuse_secrets(self, content: bytes, known: KnownSecrets, *, is_text: bool = False) -> None:
+        found = known.find(content)
+        if found is None:
+            return
+        position, name = found
+        line = content.count(b"\n", 0, position) + 1 if is_text else None
+        message = (
+            f"{'' if is_text else f'byte {position}: '}a secret ({name}) stands here, and the job's files "
+            "would carry it to the nodes; take it out, or leave the file out of `submit.files`"
+        )
+        raise ConfigError.of([Place(str(self.path), line).problem(message)])
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"cannot read `{path}`: {error.strerror}") from error
+
+
+def _decoded(content: bytes) -> tuple[str, str | None]:
+    """Encoding and text, a mark at its start included; None where it is no text."""
+    encodings = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+    encoding = encodings.get(content[:2], "utf-8")
+    try:
+        return encoding, content.decode(encoding)
+    except UnicodeDecodeError:
+        return encoding, None
 
 
 def collect_package(config: Config, backend: BackendConfig) -> tuple[PackageFile, ...]:
@@ -55,6 +109,7 @@ def collect_package(config: Config, backend: BackendConfig) -> tuple[PackageFile
     collector.add_configuration()
     collector.add_needed()
     collector.add_files()
+    collector.check_contents()
     if collector.problems:
         raise ConfigError.of(collector.problems)
     return tuple(collector.files.values())
@@ -72,6 +127,13 @@ class _Collector:
     backend: BackendConfig
     files: dict[str, PackageFile] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    known_secrets: KnownSecrets = field(init=False)
+    secret_files: set[Path] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.known_secrets = KnownSecrets.of(self.backend)
+        self.secret_files = _named_from(Path(self.backend.file), self.backend.secret_files)
+        self.secret_files |= files_of_environment()
 
     def add_configuration(self) -> None:
         if config_name(self.config) is None:
@@ -105,6 +167,7 @@ class _Collector:
             self._add(needed.path, needed.key)
 
     def add_files(self) -> None:
+        chosen: list[tuple[Path, KeyPath]] = []
         for index, pattern in enumerate(self.backend.submit.files):
             matches = [Path(match) for match in sorted(glob.glob(str(Path(pattern).expanduser())))]  # noqa: PTH207
             found = [path for path in matches if path.is_file()]
@@ -112,8 +175,33 @@ class _Collector:
                 what = f"`{pattern}` is a folder" if matches else f"nothing matches `{pattern}`"
                 message = f"{what}; patterns name files, relative to `{Path.cwd()}`"
                 self.problems.append(self.backend.problem(message, self._place(index)))
-            for path in found:
-                self._add(path, self._place(index), is_of_backend=True)
+            chosen += [(path, self._place(index)) for path in found]
+        for path, _ in chosen:
+            self.secret_files |= _named_from(path, _shape(path).named_files)
+        for path, place in chosen:
+            if not self._is_of_ours(path):
+                self._add(path, place, is_of_backend=True)
+
+    def check_contents(self) -> None:
+        for file in self.files.values():
+            try:
+                file.read()
+            except ConfigError as error:
+                if not error.problems:
+                    raise
+                self.problems += error.problems
+
+    def _is_of_ours(self, path: Path) -> bool:
+        """Whether it is what a dry run writes or has written: it would make every job another one."""
+        status = path.stat()
+        if any((status.st_dev, status.st_ino) == output for output in _output_files()):
+            logger.warning("`%s` is what this command writes to, and is left out of the job's files", path)
+            return True
+        _, text = _decoded(_read(path))
+        if text is not None and is_own_manifest(text):
+            logger.warning("`%s` is a manifest of a job, and is left out of the job's files", path)
+            return True
+        return False
 
     def _place(self, index: int) -> KeyPath:
         """A list has a line for each pattern, a text only one."""
@@ -128,19 +216,32 @@ class _Collector:
                 source = self.backend if is_of_backend else self.config
                 self.problems.append(source.problem(message, key or ()))
             return
-        if path.resolve() in self._secret_files():
+        if path.resolve() in self.secret_files:
             logger.warning("`%s` holds a secret and is left out of the job's files", path)
             return
-        is_backend = bool(self.backend.file) and path.resolve() == Path(self.backend.file).resolve()
-        secrets = self.backend.secrets if is_backend else ()
-        self.files[path.name] = PackageFile(path.name, path, secrets)
-
-    def _secret_files(self) -> set[Path]:
-        return set(self._iterate_secret_files())
-
-    def _iterate_secret_files(self) -> Iterator[Path]:
-        for name in self.backend.secret_files:
-            yield (Path(self.backend.file).parent / Path(name).expanduser()).resolve()
+        self.files[path.name] = PackageFile(path.name, path, self.known_secrets)
 
     def _wrong(self, key: KeyPath, message: str) -> None:
         self.problems.append(self.config.problem(message, key))
+
+
+def _named_from(file: Path, names: Iterable[str]) -> set[Path]:
+    """Paths that a file names, relative to itself."""
+    return {(file.parent / Path(name).expanduser()).resolve() for name in names}
+
+
+def _shape(path: Path) -> Redacted:
+    return without_secrets(_decoded(_read(path))[1] or "")
+
+
+def _output_files() -> set[tuple[int, int]]:
+    """Device and number of the files that this process writes its output to."""
+    found = set()
+    for descriptor in _OUTPUTS:
+        try:
+            status = os.fstat(descriptor)
+        except OSError:
+            continue  # closed
+        if stat.S_ISREG(status.st_mode):
+            found.add((status.st_dev, status.st_ino))
+    return found

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from clickmill.config.backend.secrets import VARIABLES
+from clickmill.config.backend.secrets import CREDENTIALS, VARIABLES
 
 from .jobs import KINDS, SECRETS, write_job
 
@@ -13,7 +13,9 @@ from .jobs import KINDS, SECRETS, write_job
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder; no variable of a job is set."""
     monkeypatch.chdir(tmp_path)
-    for name in (*VARIABLES.values(), "PADDLE_PADDLEREC_ROLE", "PADDLEREC_CLUSTER_TYPE"):
+    secrets = (*VARIABLES.values(), *CREDENTIALS)
+    files = (*(f"{name}_FILE" for name in secrets), "AWS_SHARED_CREDENTIALS_FILE")
+    for name in (*secrets, *files, "PADDLE_PADDLEREC_ROLE", "PADDLEREC_CLUSTER_TYPE"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
 

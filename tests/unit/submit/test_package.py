@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from clickmill.errors import ConfigError, Problem
+from clickmill.submit.kubernetes.manifest import manifest_yaml
 from clickmill.submit.package import collect_package
 
 from .jobs import request, write_job
+from .kubernetes.plans import plan_of
 
 CONFIG = """\
 workspace: "./"
@@ -112,21 +118,98 @@ def test_absolute_name_of_a_model_would_not_be_found_on_nodes(folder: Path) -> N
 # Secrets
 
 
+def contents() -> dict[str, bytes]:
+    job = request()
+    return {file.name: file.read() for file in collect_package(job.config, job.backend)}
+
+
 def test_copy_of_backend_yaml_has_no_secrets_and_is_else_the_same() -> None:
-    job = request()
-    (copy,) = [file for file in collect_package(job.config, job.backend) if file.name == "backend.yaml"]
-    text = copy.read().decode()
     expected = BACKEND.replace('"me,pass-word"', '""').replace("'key-secret'", '""')
-    assert text == expected.replace('&key "key-id"', '""') or text == expected.replace('"key-id"', '""')
+    assert contents()["backend.yaml"].decode() == expected.replace('"key-id"  # of mine', '""')
 
 
-def test_secret_in_a_comment_is_refused_and_not_repeated(folder: Path) -> None:
-    (folder / "backend.yaml").write_text(BACKEND + "# sk was key-secret\n")
-    job = request()
-    (copy,) = [file for file in collect_package(job.config, job.backend) if file.name == "backend.yaml"]
-    with pytest.raises(ConfigError, match="in another place than its key") as error:
-        copy.read()
-    assert "key-secret" not in f"{error.value} {error.value.hint} {copy!r}"
+def test_every_backend_yaml_among_the_files_has_its_secrets_emptied(folder: Path) -> None:
+    other = "backend: PaddleCloud\nconfig:\n  fs_ugi: you,other-word\nsubmit: {ak: |-other, sk: key-secret}\n"
+    (folder / "backend_cloud.yaml").write_text(other.replace("|-other", "'other-key'"))
+    (folder / "wide.yaml").write_text("submit: {sk: other-key}\n", encoding="utf-16")
+    found = contents()
+    assert found["backend_cloud.yaml"].decode() == (
+        'backend: PaddleCloud\nconfig:\n  fs_ugi: ""\nsubmit: {ak: "", sk: ""}\n'
+    )
+    assert found["wide.yaml"].decode("utf-16") == 'submit: {sk: ""}\n'
+
+
+def test_secret_elsewhere_is_refused_with_its_line_and_not_repeated(folder: Path) -> None:
+    (folder / "backend.yaml").write_text(BACKEND + "# it was key-secret\n")
+    problem = wrong()
+    assert (problem.file, problem.line) == ("backend.yaml", 7)
+    assert "a secret (submit.sk) stands here" in problem.message
+    assert "leave the file out of `submit.files`" in problem.message
+    assert "key-secret" not in str(problem)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "key-secret", "me,pass-word", "pass-word", "me%2Cpass-word",
+        "bWUscGFzcy13b3JkCg==", "s3-secret", "http-token-1",
+    ],
+)  # fmt: skip
+def test_secret_of_the_job_in_code_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "s3-secret")
+    (folder / "token").write_text("http-token-1\n")
+    monkeypatch.setenv("CLICKMILL_HTTP_TOKEN_FILE", str(folder / "token"))
+    (folder / "model.py").write_text(f"import os\n\nKEY = '{text}'\n")
+    problem = wrong()
+    assert (problem.file, problem.line) == ("model.py", 3)
+    assert text not in str(problem)
+
+
+def test_secret_of_the_environment_is_looked_for_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLICKMILL_SK", "quite-another")
+    (folder / "model.py").write_text("KEY = 'quite-another'\n")
+    assert wrong().line == 1
+
+
+def test_secret_in_bytes_is_refused_with_its_place(folder: Path) -> None:
+    (folder / "weights.py").write_bytes(b"\xff\x00key-secret")
+    problem = wrong()
+    assert problem.file == "weights.py"
+    assert "byte 2: a secret (submit.sk)" in problem.message
+
+
+def test_short_words_are_no_secrets_to_look_for(folder: Path) -> None:
+    text = BACKEND.replace("key-id", "os").replace("me,pass-word", "usr,pwd")
+    (folder / "backend.yaml").write_text(text)
+    (folder / "model.py").write_text("import os\npwd = os.getcwd()\n")
+    assert contents()["model.py"].startswith(b"import os")
+
+
+def test_backend_yaml_that_is_no_yaml_is_refused(folder: Path) -> None:
+    (folder / "template.yaml").write_text("submit:\n\tsk: other\n")
+    problem = wrong()
+    assert (problem.file, problem.line) == ("template.yaml", 2)
+    assert "is no valid YAML" in problem.message
+
+
+def test_code_with_the_same_words_is_no_backend_yaml(folder: Path) -> None:
+    text = "def submit(config: dict, ak: str) -> None: ...\n"
+    (folder / "model.py").write_text(text)
+    assert contents()["model.py"].decode() == text
+
+
+def test_files_that_another_backend_yaml_or_a_variable_names_are_left_out(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "backend_cloud.yaml").write_text("submit: {sk_file: its.py}\n")
+    (folder / "its.py").write_text("something")
+    (folder / "ugi.py").write_text("me,other-word")
+    (folder / "aws.py").write_text("[default]")
+    monkeypatch.setenv("CLICKMILL_FS_UGI_FILE", "ugi.py")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "aws.py")
+    assert names() == ["config.yaml", "model.py", "backend.yaml", "backend_cloud.yaml"]
 
 
 def test_file_that_holds_a_secret_is_left_out(folder: Path) -> None:
@@ -139,13 +222,60 @@ def test_file_that_holds_a_secret_is_left_out(folder: Path) -> None:
 
 def test_aliases_of_a_secret_are_taken_out_too(folder: Path) -> None:
     (folder / "backend.yaml").write_text(BACKEND.replace("sk: 'key-secret'", "sk: *key"))
-    job = request()
-    (copy,) = [file for file in collect_package(job.config, job.backend) if file.name == "backend.yaml"]
-    assert b"key-id" not in copy.read()
+    assert b"key-id" not in contents()["backend.yaml"]
 
 
 def test_other_files_travel_as_they_are(folder: Path) -> None:
     (folder / "weights.py").write_bytes(b"\xff\x00")
-    job = request()
-    files = {file.name: file for file in collect_package(job.config, job.backend)}
-    assert files["weights.py"].read() == b"\xff\x00"
+    assert contents()["weights.py"] == b"\xff\x00"
+
+
+# What a dry run writes
+
+
+@pytest.fixture
+def job_yaml(folder: Path) -> Path:
+    """A manifest as a dry run writes it."""
+    (folder / "job.yaml").write_text(manifest_yaml(plan_of()))
+    return folder / "job.yaml"
+
+
+def test_manifest_of_a_dry_run_is_left_out(job_yaml: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert "job.yaml" not in names()
+    assert "`job.yaml` is a manifest of a job, and is left out" in caplog.text
+
+
+def test_manifest_is_known_in_every_form(job_yaml: Path) -> None:
+    items = list(yaml.safe_load_all(job_yaml.read_text()))
+    for text in (
+        json.dumps({"apiVersion": "v1", "kind": "List", "items": items}),
+        yaml.safe_dump_all(items, default_flow_style=True),
+        job_yaml.read_text() + '  cut: "off',
+    ):
+        job_yaml.write_text(text)
+        assert "job.yaml" not in names()
+
+
+def test_manifest_of_somebody_else_travels(job_yaml: Path) -> None:
+    text = "apiVersion: v1\nkind: Pod\nmetadata: {labels: {app.kubernetes.io/managed-by: helm}}\n"
+    job_yaml.write_text(text)
+    assert "job.yaml" in names()
+
+
+def test_dry_run_into_a_file_of_the_job_is_the_same_twice(folder: Path) -> None:
+    backend = "backend: Kubernetes\nsubmit: {files: ./*.yaml}\nkubernetes: {image: a, namespace: b}\n"
+    (folder / "backend.yaml").write_text(backend)
+    written = []
+    for _ in range(2):
+        with (folder / "job.yaml").open("wb") as file:
+            done = subprocess.run(
+                [sys.executable, "-m", "clickmill", "submit", "-m", "config.yaml", "-b", "backend.yaml",
+                 "--dry-run", "-o", "yaml"],
+                stdout=file, stderr=subprocess.PIPE, text=True, check=True,
+            )  # fmt: skip
+        assert "`job.yaml` is what this command writes to, and is left out" in done.stderr
+        written.append((folder / "job.yaml").read_text())
+    assert written[0] == written[1]
+    assert "job.yaml: " not in written[0]
+    (folder / "job.yaml").rename(folder / "elsewhere.yaml")
+    assert "elsewhere.yaml" not in names()

@@ -10,6 +10,7 @@ import shlex
 import shutil
 import stat
 import subprocess
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from clickmill.submit.paddlecloud.api import plan, prepare, submit
 from clickmill.submit.paddlecloud.client import split_reply
 from clickmill.submit.paddlecloud.folder import folder_name, generate
 from clickmill.submit.paddlecloud.job_script import CREDENTIALS
+from clickmill.submit.private import write_private_folder
 
 from .golden.write import golden_files
 from .jobs import KINDS, SECRETS, request, write_job
@@ -254,6 +256,37 @@ def test_nothing_in_the_folder_can_be_read_by_others(kind: str, calls: Path) -> 
     made = Path(submit(request()).facts["folder"])
     assert stat.S_IMODE(made.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in made.iterdir()} == {0o600}
+
+
+@pytest.fixture
+def _open_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("_open_umask")
+def test_umask_lets_nobody_read_what_is_made(kind: str, calls: Path, folder: Path) -> None:
+    made = Path(submit(request()).facts["folder"])
+    write_private_folder(folder / "new/plan", plan(request()).files)
+    (folder / "empty").mkdir()
+    write_private_folder(folder / "empty", plan(request()).files)
+    for each in (made, folder / "new/plan", folder / "empty"):
+        assert stat.S_IMODE(each.stat().st_mode) == 0o700
+        assert {stat.S_IMODE(path.stat().st_mode) for path in each.iterdir()} == {0o600}
+
+
+def test_another_backend_yaml_brings_no_secret_into_the_folder_or_the_plan(
+    kind: str, calls: Path, folder: Path
+) -> None:
+    ak, sk, ugi = (SECRETS[name] for name in ("CLICKMILL_AK", "CLICKMILL_SK", "CLICKMILL_FS_UGI"))
+    other = f"config: {{fs_ugi: '{ugi}'}}\nsubmit: {{ak: {ak}, sk: {sk}x}}\n"
+    (folder / "backend_cloud.yaml").write_text(other)
+    made = Path(submit(request()).facts["folder"])
+    assert (made / "backend_cloud.yaml").read_text() == 'config: {fs_ugi: ""}\nsubmit: {ak: "", sk: ""}\n'
+    outcome = plan(request())
+    shown = json.dumps([outcome.facts, outcome.files])
+    assert not any(secret in shown for secret in (ak, sk, ugi))
 
 
 def holders(made: Path, secret: str) -> set[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clickmill.config.backend.exposure import exposed_secrets, notes_on_variables
 from clickmill.config.backend.secrets import SECRETS
 from clickmill.config.checks import server_problems
 
@@ -35,6 +36,7 @@ def submit_problems(config: Config, backend: BackendConfig) -> list[Problem]:
         problems += _paddlecloud(backend)
     if backend.backend == "Kubernetes":
         problems += _kubernetes(backend)
+    problems += exposed_secrets(backend, config)
     return problems
 
 
@@ -42,7 +44,7 @@ def submit_notes(config: Config, backend: BackendConfig) -> list[Problem]:
     """What is allowed but may not be meant."""
     if backend.backend == "PaddleCloud":
         return list(_paddlecloud_notes(config, backend))
-    return list(_idle_keys(backend))
+    return list(_other_notes(backend))
 
 
 def is_single_card(backend: BackendConfig, runner: RunnerConfig) -> bool:
@@ -168,9 +170,10 @@ def _paddlecloud_notes(config: Config, backend: BackendConfig) -> Iterator[Probl
         yield config.problem("one worker with one card is what `class: train` is for", place)
 
 
-def _idle_keys(backend: BackendConfig) -> Iterator[Problem]:
+def _other_notes(backend: BackendConfig) -> Iterator[Problem]:
     """A key that is set to something and does nothing must not look as if it did."""
     if backend.backend == "Kubernetes":
+        yield from notes_on_variables(backend)
         return
     if backend.config.output_path:
         message = (

@@ -148,6 +148,6 @@ class KubernetesConfig(BackendSection):
     volumes: tuple[Volume, ...] = ()
     """What else is mounted."""
     env: dict[str, str] = Field(default_factory=dict)
-    """Variables for all pods."""
+    """Variables for all pods; no secrets, which travel from the environment of `submit`."""
     insecure: bool = False
     """Processes of the job take connections without a token."""

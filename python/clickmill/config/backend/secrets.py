@@ -1,6 +1,7 @@
 """Where the secrets of backend.yaml come from: the environment, a file of their own, or the file itself.
 
-The environment counts most, then the `..._file` key. A secret is never taken from the command line, which
+The environment counts most, a variable more than the file that the variable with `_FILE` behind its name
+names; then the `..._file` key. A secret is never taken from the command line, which
 everybody on the machine can read.
 """
 
@@ -12,6 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clickmill.config.document import Place, dotted
+from clickmill.errors import ConfigError
+from clickmill.store.remote.access import HTTP_TOKEN
+from clickmill.store.remote.access import secret as secret_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +31,9 @@ SECRETS: dict[KeyPath, str] = {
 """Variable of each."""
 VARIABLES: dict[KeyPath, str] = {("config", "fs_name"): "CLICKMILL_FS_NAME", **SECRETS}
 """Keys whose value the environment may give."""
+S3_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+CREDENTIALS = (*S3_KEYS, HTTP_TOKEN, "CLICKMILL_TOKEN")
+"""Variables that hold secrets and are no keys of backend.yaml."""
 MAX_BYTES = 4096
 """Of a file with a secret."""
 
@@ -55,13 +62,28 @@ def fill_in(document: Document, environ: Mapping[str, str] | None = None) -> lis
         section = _section(document, str(name))
         if section is None:
             continue
-        told = environ.get(variable, "").strip()
+        told, place = environ.get(variable, "").strip(), Place(variable)
+        if not told and (name, key) in SECRETS and environ.get(f"{variable}_FILE"):
+            place = Place(f"{variable}_FILE")
+            try:
+                told = secret_of(variable, {f"{variable}_FILE": environ[f"{variable}_FILE"]}) or ""
+            except ConfigError as error:
+                problems.append(place.problem(str(error), key=dotted((name, key))))
+                continue
         if told:
-            _set(document, section, (name, key), told, Place(variable))
+            _set(document, section, (name, key), told, place)
         elif f"{key}_file" in section:
             problems += _from_file(document, section, (name, key))
     _note_readable_file(document)
     return problems
+
+
+def files_of_environment(environ: Mapping[str, str] | None = None) -> set[Path]:
+    """Files that variables name and that hold secrets."""
+    environ = os.environ if environ is None else environ
+    names = [f"{name}_FILE" for name in (*SECRETS.values(), *CREDENTIALS)]
+    named = (environ.get(name) for name in (*names, "AWS_SHARED_CREDENTIALS_FILE"))
+    return {Path(path).resolve() for path in named if path}
 
 
 def is_readable_by_others(path: Path) -> bool:

@@ -5,8 +5,12 @@ from __future__ import annotations
 import configparser
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clickmill.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 HTTP_TOKEN = "CLICKMILL_HTTP_TOKEN"
 FS_UGI = "CLICKMILL_FS_UGI"
@@ -23,12 +27,13 @@ _FROM_PROFILE = {
 }
 
 
-def secret(name: str) -> str | None:
+def secret(name: str, environ: Mapping[str, str] | None = None) -> str | None:
     """The variable `name`, or the first line of the file that `name` with `_FILE` behind it names."""
-    value = os.environ.get(name)
+    environ = os.environ if environ is None else environ
+    value = environ.get(name)
     if value:
         return value
-    path = os.environ.get(f"{name}_FILE")
+    path = environ.get(f"{name}_FILE")
     if not path:
         return None
     try:

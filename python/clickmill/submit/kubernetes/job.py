@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clickmill.config.backend.secrets import VARIABLES
+from clickmill.config.backend.secrets import S3_KEYS, VARIABLES
+from clickmill.store.remote.access import HTTP_TOKEN, secret
 from clickmill.submit.kubernetes.plan import make_plan
 from clickmill.submit.package import collect_package, config_name
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 FS_UGI = VARIABLES["config", "fs_ugi"]
 FS_NAME = VARIABLES["config", "fs_name"]
 UPLOAD = "CLICKMILL_UPLOAD"
-HTTP_TOKEN = "CLICKMILL_HTTP_TOKEN"
-S3_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 S3_SETTINGS = ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
 """Where a store of one's own is; no secrets."""
 FOLDERS = {
@@ -51,13 +50,17 @@ def plan_job(request: Request, namespace: str, environ: Mapping[str, str] | None
 
 
 def access_of(request: Request, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Credentials that pods need for HDFS, S3 and HTTP, by variable; each only where the job needs it."""
+    """Credentials that pods need for HDFS, S3 and HTTP, by variable; each only where the job needs it.
+
+    Pods have no files of this machine: what a variable with `_FILE` names goes along as the variable itself.
+    Raises ConfigError where such a file cannot be read.
+    """
     environ = os.environ if environ is None else environ
     found = {FS_UGI: request.backend.config.fs_ugi.get_secret_value()}
     if _is_on(request, "s3://", "s3a://", "s3n://"):
-        found |= {name: environ.get(name, "") for name in S3_KEYS}
+        found |= {name: secret(name, environ) or "" for name in S3_KEYS}
     if _is_on(request, "http://", "https://"):
-        found[HTTP_TOKEN] = environ.get(HTTP_TOKEN, "")
+        found[HTTP_TOKEN] = secret(HTTP_TOKEN, environ) or ""
     return {name: value for name, value in found.items() if value}
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from clickmill.config.backend.exposure import exposed_secrets
 from clickmill.errors import ConfigError
 from clickmill.submit.kubernetes.names import RESERVED, Names, RoleName
 from clickmill.submit.kubernetes.resources import Request, role_request
@@ -97,7 +98,11 @@ def make_plan(
     access_variables: tuple[str, ...] = (),
 ) -> JobPlan:
     """The plan of a job in `namespace`. Raises ConfigError with all that does not fit on Kubernetes."""
-    problems = [*_settings_problems(backend), *_package_problems(backend, package)]
+    problems = [
+        *_settings_problems(backend),
+        *exposed_secrets(backend, config),
+        *_package_problems(backend, package),
+    ]
     if problems:
         raise ConfigError.of(problems)
     return JobPlan(

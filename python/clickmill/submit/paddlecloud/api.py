@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import clickmill
 from clickmill.config import builtin_model
+from clickmill.config.backend.known_secrets import KnownSecrets
 from clickmill.config.backend.secrets import SECRETS
 from clickmill.errors import ClickmillError, ConfigError
 from clickmill.launch.token import new_token
@@ -21,9 +22,9 @@ from clickmill.submit.paddlecloud.folder import (
     generate,
     make_folder,
     write_package,
-    write_private,
 )
 from clickmill.submit.paddlecloud.job import Credentials, Job, distribute_mode, most_threads
+from clickmill.submit.private import write_private
 from clickmill.submit.request import Outcome
 from clickmill.submit.start import StartCommand
 
@@ -122,7 +123,7 @@ def _package(request: Request) -> tuple[PackageFile, ...]:
     install = request.backend.config.install
     wheel = _wheel(request)
     if wheel is not None:
-        package[wheel.name] = PackageFile(wheel.name, wheel)
+        package[wheel.name] = PackageFile(wheel.name, wheel, KnownSecrets.of(request.backend))
     problems = list(_start_problems(request, package))
     if install.endswith(".whl") and "://" not in install and wheel is None:
         problems.append(request.backend.problem(f"there is no file `{install}`", ("config", "install")))

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -17,6 +16,7 @@ from clickmill.store.durable import writing
 from clickmill.submit.paddlecloud.config_ini import config_ini
 from clickmill.submit.paddlecloud.hooks import before_hook, end_hook
 from clickmill.submit.paddlecloud.job_script import CREDENTIALS, credentials_file, job_script
+from clickmill.submit.private import write_private
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -70,12 +70,3 @@ def write_package(folder: Path, package: tuple[PackageFile, ...]) -> None:
     """Copy the files of the user."""
     for file in package:
         write_private(folder / file.name, file.read())
-
-
-def write_private(path: Path, content: bytes) -> None:
-    """A file that only its owner can read."""
-    with writing(path):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(content)

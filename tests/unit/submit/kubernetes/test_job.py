@@ -153,3 +153,117 @@ def test_manifest_can_be_written_where_no_cluster_is_known(
     assert plan(request("kubernetes.namespace=''")).facts["namespace"] == "default"
     with pytest.raises(ConfigError):
         plan(request("kubernetes.namespace=''", "kubernetes.context=no-such"))
+
+
+# Credentials in files
+
+
+def in_file(folder: Path, name: str, text: str) -> dict[str, str]:
+    (folder / name).write_text(f"{text}\n")
+    (folder / name).chmod(0o600)
+    return {f"{name}_FILE": str(folder / name)}
+
+
+def test_credentials_in_files_travel_as_variables(folder: Path) -> None:
+    variables = {"AWS_SECRET_ACCESS_KEY": "key-secret", "AWS_SESSION_TOKEN": "for-today"}
+    named = {"AWS_ACCESS_KEY_ID": "key-id"}
+    for name, value in variables.items():
+        named |= in_file(folder, name, value)
+    named |= in_file(folder, "CLICKMILL_HTTP_TOKEN", "sesame")
+    job = request("dataset.0.data_path=[s3://bucket/log, https://files/log]")
+    assert access_of(job, named) == {
+        **variables,
+        "AWS_ACCESS_KEY_ID": "key-id",
+        "CLICKMILL_HTTP_TOKEN": "sesame",
+        "CLICKMILL_FS_UGI": "me,pass-word",
+    }
+    assert set(plan_job(job, "team", named).access_variables) == set(access_of(job, named))
+
+
+def test_user_of_the_file_system_in_a_file_of_a_variable_travels(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (name, path) = in_file(folder, "CLICKMILL_FS_UGI", "you,other-word").popitem()
+    monkeypatch.setenv(name, path)
+    assert access_of(request(), {}) == {"CLICKMILL_FS_UGI": "you,other-word"}
+    monkeypatch.setenv("CLICKMILL_FS_UGI", "third,word-word")
+    assert access_of(request(), {}) == {"CLICKMILL_FS_UGI": "third,word-word"}
+
+
+def test_credentials_in_a_file_that_is_not_there_are_an_error(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = request("dataset.0.data_path=s3://bucket/log")
+    with pytest.raises(ConfigError, match="AWS_SECRET_ACCESS_KEY_FILE names `no-such`"):
+        access_of(job, {"AWS_SECRET_ACCESS_KEY_FILE": "no-such"})
+    assert access_of(request(), {"AWS_SECRET_ACCESS_KEY_FILE": "no-such"})
+    monkeypatch.setenv("CLICKMILL_FS_UGI_FILE", "no-such")
+    with pytest.raises(ConfigError, match="CLICKMILL_FS_UGI_FILE names `no-such`") as error:
+        request()
+    assert error.value.problems[0].key == "config.fs_ugi"
+
+
+# Secrets where others can read them
+
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("AWS_SECRET_ACCESS_KEY", "set AWS_SECRET_ACCESS_KEY where you type `clickmill submit`"),
+        ("AWS_SESSION_TOKEN", "it travels in a Secret"),
+        ("CLICKMILL_FS_UGI", "set CLICKMILL_FS_UGI where you type `clickmill submit`"),
+        ("CLICKMILL_HTTP_TOKEN", "it travels in a Secret"),
+        ("CLICKMILL_SK", "pods do not need it"),
+        ("CLICKMILL_TOKEN", "every job has a token of its own"),
+    ],
+)
+def test_secret_as_a_variable_of_pods_is_refused_with_its_line(folder: Path, name: str, remedy: str) -> None:
+    env = f"kubernetes:\n  image: a\n  env:\n    A: b\n    {name}: some-secret\n"
+    (folder / "backend.yaml").write_text(BACKEND.partition("kubernetes:")[0] + env)
+    for refused in (request().check, lambda: plan(request())):
+        with pytest.raises(ConfigError) as error:
+            refused()
+        (problem,) = error.value.problems
+        assert (problem.key, problem.line) == (f"kubernetes.env.{name}", 8)
+        assert remedy in problem.message
+        assert "some-secret" not in str(error.value)
+
+
+def test_variable_with_the_name_of_a_secret_is_noted() -> None:
+    env = "kubernetes.env={MY_PASSWORD: a, API_KEY: b, AWS_SECRET_ACCESS_KEY_FILE: /c, MONKEY: d}"
+    notes = request(env).check()
+    assert [note.key for note in notes] == ["kubernetes.env.MY_PASSWORD", "kubernetes.env.API_KEY"]
+    assert "kubernetes.volumes" in notes[0].message
+
+
+@pytest.mark.parametrize("alias", ["*u", "'me,pass-word'", "x-pass-word"])
+def test_secret_in_another_value_is_refused(folder: Path, alias: str) -> None:
+    text = BACKEND.replace('fs_ugi: "me', 'fs_ugi: &u "me').replace(
+        "namespace: team", f"namespace: team, env: {{A: {alias}}}"
+    )
+    (folder / "backend.yaml").write_text(text)
+    with pytest.raises(ConfigError, match="holds a secret") as error:
+        request().check()
+    assert [problem.key for problem in error.value.problems] == ["kubernetes.env.A"]
+    assert "pass-word" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [
+        ("config.fs_name=hdfs://me:some-word@there:9000", "config.fs_name"),
+        ("config.output_path=https://me:some-word@there/out", "config.output_path"),
+        ("config.install=https://me:some-word@there/simple", "config.install"),
+        ("dataset.0.data_path=[http://me:some-word@there/log]", "dataset.0.data_path.0"),
+    ],
+)
+def test_password_in_an_address_is_refused(override: str, key: str) -> None:
+    for refused in (request(override).check, lambda: plan(request(override))):
+        with pytest.raises(ConfigError, match="has a password in an address") as error:
+            refused()
+        assert [problem.key for problem in error.value.problems] == [key]
+        assert "some-word" not in str(error.value)
+
+
+def test_user_without_a_password_may_stand_in_an_address() -> None:
+    assert request("config.fs_name=hdfs://me@there:9000").check() == ()
