@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickmill.cli.output import print_json, print_text, talk
 from clickmill.errors import ConfigError
-from clickmill.store.durable import replace_file
+from clickmill.submit.private import write_private_folder
 
 if TYPE_CHECKING:
     from clickmill.submit.request import Outcome
@@ -46,8 +46,7 @@ def write_plan(outcome: Outcome, folder: Path) -> list[str]:
         raise ConfigError(
             f"`{folder}` is there already", hint="name a folder that is new or empty, or `yaml` or `json`"
         )
-    for name, text in outcome.files.items():
-        replace_file(folder / name, text.encode())
+    write_private_folder(folder, outcome.files)
     return list(outcome.files)
 
 

@@ -59,6 +59,8 @@ def test_dry_run_can_be_read_by_programs(
 def test_dry_run_can_be_written_to_a_new_folder(run: Run, job: Path) -> None:
     assert run(*SUBMIT, "--dry-run", "-o", "plan").exit_code == 0
     assert "fs_ugi=***" in (job / "plan/config.ini").read_text()
+    modes = [path.stat().st_mode & 0o777 for path in (job / "plan", *(job / "plan").iterdir())]
+    assert modes == [0o700] + [0o600] * (len(modes) - 1), "only its owner reads it"
     result = run(*SUBMIT, "--dry-run", "-o", "plan")
     assert result.exit_code == 2
     assert "`plan` is there already" in result.stderr
