@@ -29,6 +29,7 @@ mod scaling;
 mod settings;
 mod settlement;
 mod snapshots;
+mod spares;
 mod status;
 mod waits;
 mod work;
