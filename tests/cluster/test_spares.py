@@ -1,4 +1,4 @@
-"""Servers that stand by, and what becomes of them when another one is lost."""
+"""Servers that stand by, and what becomes of them when another one is lost or everything is started again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.cluster.process import Command
 from tests.cluster.running import Running, cluster
-from tests.cluster.test_scaling import SAMPLES, check_ledger, checkpoint, start
+from tests.cluster.test_scaling import SAMPLES, check_ledger, checkpoint, scale, start
 
 PAUSE = 0.01
 
@@ -97,3 +97,42 @@ def test_a_lost_server_that_comes_back_to_a_place_that_is_taken_is_a_spare(tmp_p
         running.hurry()
         running.end()
         check_ledger(running)
+
+
+@pytest.mark.timeout(300)
+def test_a_scaled_run_that_is_started_anew_goes_on_with_the_servers_that_are_started(tmp_path):
+    with cluster(tmp_path, samples=SAMPLES, pause=PAUSE) as running:
+        start(running, "async", pservers=2, trainers=1)
+        running.pserver()
+        scale(running, 3)
+        for each in (*running.trainers, *running.pservers):
+            each.kill()
+    with cluster(tmp_path, samples=SAMPLES) as running:
+        begin_again(running, gather_s=2)
+        running.end()
+        assert "coordinator.goes_on servers=2 before=3" in running.pservers[0].words
+        check_ledger(running)
+
+
+@pytest.mark.timeout(300)
+def test_a_coordinator_alone_comes_back_to_the_servers_that_the_run_was_scaled_to(tmp_path):
+    with cluster(tmp_path, samples=SAMPLES, pause=PAUSE) as running:
+        start(running, "async", pservers=2, trainers=1)
+        running.pserver()
+        scale(running, 3)
+        others, port = running.pservers[1:], running.address.rpartition(":")[2]
+        kill(running, 0)
+        running.address, running.pservers = "", []
+        first = running.pserver("--index", "0", "--pservers", "2", "--port", port)
+        running.pservers += others
+        running.wait_for(lambda status: is_trained_by(status, first, *others))
+        running.hurry()
+        running.end()
+        check_ledger(running)
+
+
+def begin_again(running: Running, gather_s: int) -> None:
+    """As it was started the first time."""
+    running.pserver("--index", "0", "--pservers", "2", "--gather", str(gather_s))
+    running.pserver("--index", "1")
+    running.trainer("runner.0.distribute_strategy=async", "runner.0.worker_num=1", "runner.0.epochs=2")

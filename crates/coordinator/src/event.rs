@@ -97,6 +97,11 @@ pub enum Happening {
     Placed {
         index: u32,
     },
+    /// The run had been scaled to `before` servers; this life of the coordinator goes on with another number.
+    GoesOn {
+        servers: u32,
+        before: u32,
+    },
     /// All servers and the ledger have what they had in `snapshot`; none: nothing.
     EpochBegun {
         epoch: u64,

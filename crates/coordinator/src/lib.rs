@@ -19,6 +19,7 @@ mod ledger;
 mod members;
 mod memory;
 mod message;
+mod numbers;
 mod passes;
 mod reading;
 mod recovery;

@@ -91,6 +91,7 @@ impl Coordinator {
         if !self.missing_servers().is_empty() {
             return false;
         }
+        self.settle_number();
         self.route = self.committed.route.clone();
         self.load();
         true

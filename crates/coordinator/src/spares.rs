@@ -10,7 +10,7 @@ impl Coordinator {
         let needed = if self.committed.is_over {
             0
         } else {
-            self.committed.route.servers
+            self.needed_servers()
         };
         (0..needed)
             .filter(|index| !self.members.is_live(*index))
@@ -23,7 +23,7 @@ impl Coordinator {
     pub(crate) fn fill_place(&mut self, own: u32) -> u32 {
         let is_waiting = matches!(self.phase, Phase::Gathering { .. });
         // A commit file on its way may hold a route to other servers.
-        if !is_waiting || self.snapshots.is_storing() || own < self.committed.route.servers {
+        if !is_waiting || self.snapshots.is_storing() || own < self.needed_servers() {
             return own;
         }
         let Some(spare) = self.members.servers().get(&own).filter(|server| !server.is_fixed) else {

@@ -17,6 +17,8 @@ pub(crate) struct Wait {
     pub(crate) whom: String,
     since: Duration,
     deadline: Option<Duration>,
+    /// What is done when the deadline has passed: `gives up`.
+    then: String,
     /// What a person can do.
     advice: Option<String>,
 }
@@ -27,6 +29,7 @@ impl Wait {
             whom,
             since,
             deadline,
+            then: "gives up".to_owned(),
             advice: None,
         }
     }
@@ -35,7 +38,7 @@ impl Wait {
         let left = |deadline: Duration| deadline.saturating_sub(now).as_secs();
         let then = self
             .deadline
-            .map(|deadline| format!("; gives up in {} s", left(deadline)));
+            .map(|deadline| format!("; {} in {} s", self.then, left(deadline)));
         let advice = self.advice.as_ref().map(|advice| format!("; {advice}"));
         let (then, advice) = (then.unwrap_or_default(), advice.unwrap_or_default());
         format!("waiting for {}{then}{advice}", self.whom)
@@ -86,8 +89,16 @@ impl Coordinator {
             .into_iter()
             .map(|whom| Wait::new(whom, since, deadline))
             .collect();
-        let missing = self.missing_servers().into_iter();
-        waits.extend(missing.map(|index| self.server_wait(index, since, deadline)));
+        let scaled = self.committed.route.servers;
+        let fewer = self.launched.map_or(scaled, |launched| launched.min(scaled));
+        for index in self.missing_servers() {
+            let mut wait = self.server_wait(index, since, deadline);
+            if index >= fewer {
+                wait.deadline = self.gathering_until();
+                wait.then = format!("goes on with {fewer} pservers");
+            }
+            waits.push(wait);
+        }
         waits
     }
 

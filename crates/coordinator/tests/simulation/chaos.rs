@@ -6,14 +6,15 @@ use clickmill_coordinator::{Event, Request, RequestId};
 
 use crate::world::{Delivery, MS, Process, Role, SECOND, World};
 
-/// Trainers, servers, scaling, connections, everything at once, and spares; the numbers are those of [`World::disaster`].
-pub(crate) const PROFILES: [&[u64]; 6] = [
+/// Trainers, servers, scaling, connections, everything at once, spares, and scaled clusters that are started anew; the numbers are those of [`World::disaster`].
+pub(crate) const PROFILES: [&[u64]; 7] = [
     &[0, 0, 0, 9, 12, 13, 14],
     &[0, 3, 3, 5, 7, 9, 11, 14, 16],
     &[0, 12, 13, 14, 15, 15, 15, 15, 16, 3],
     &[7, 7, 7, 9, 9, 14],
     &[0, 0, 0, 3, 3, 5, 6, 7, 7, 9, 9, 11, 12, 13, 14, 15, 16],
     &[3, 3, 5, 6, 7, 9, 14, 15, 16, 16],
+    &[14, 15, 15, 15, 15, 15, 15, 6],
 ];
 
 impl World {

@@ -230,6 +230,7 @@ impl World {
             Action::Tell { event } => {
                 self.scaled += u64::from(matches!(event, Happening::Scaled { .. }));
                 self.num_spares_taken += u64::from(matches!(event, Happening::SpareTaken { .. }));
+                self.num_resized += u64::from(matches!(event, Happening::GoesOn { .. }));
                 self.note(format!("{event:?}"));
             }
         }

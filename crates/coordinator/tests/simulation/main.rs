@@ -104,4 +104,6 @@ fn clusters_are_scaled_while_they_train() {
         .map(|seed| play(seed, Strategy::HalfAsync, true))
         .collect();
     assert!(worlds.iter().any(|world| world.scaled > 0));
+    // And started anew as they were before.
+    assert!(worlds.iter().any(|world| world.num_resized > 0));
 }

@@ -134,6 +134,7 @@ pub(crate) struct World {
     pub(crate) published: BTreeSet<(u32, u64)>,
     pub(crate) scaled: u64,
     pub(crate) num_spares_taken: u64,
+    pub(crate) num_resized: u64,
     pub(crate) log: Vec<String>,
 }
 
@@ -198,6 +199,7 @@ impl World {
             published: BTreeSet::new(),
             scaled: 0,
             num_spares_taken: 0,
+            num_resized: 0,
             log: Vec::new(),
         };
         world.after(
