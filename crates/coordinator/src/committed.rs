@@ -60,8 +60,8 @@ impl Committed {
         }
     }
 
-    /// For the next life: the number of servers is the one that was asked for, unless it was scaled since the last
-    /// time the same number was asked for.
+    /// For the next life: the number of servers is the one that is asked for. Where the same one was asked for the last
+    /// time, and the run was scaled since, it is open which one counts.
     pub(crate) fn reborn(mut self, servers: u32) -> Self {
         self.life += 1;
         if self.launched != servers {
@@ -70,6 +70,11 @@ impl Committed {
         }
         self
     }
+
+    /// The number that was asked for, where it is open whether it counts.
+    pub(crate) fn launched_anew(&self) -> Option<u32> {
+        (self.route.servers != Route::new(self.launched).servers).then_some(self.launched)
+    }
 }
 
 #[cfg(test)]
@@ -77,11 +82,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_scaled_cluster_stays_scaled_until_another_number_is_asked_for() {
+    fn the_number_of_a_scaled_cluster_is_open_until_another_one_is_asked_for() {
         let mut committed = Committed::empty(2).reborn(2);
         committed.route = committed.route.resized(3);
         let again = committed.clone().reborn(2);
         assert_eq!((again.life, again.route.servers), (2, 3));
-        assert_eq!(committed.reborn(4).route.servers, 4);
+        assert_eq!(again.launched_anew(), Some(2));
+        let other = committed.reborn(4);
+        assert_eq!((other.route.servers, other.launched_anew()), (4, None));
     }
 }

@@ -55,6 +55,9 @@ pub struct Coordinator {
     pub(crate) members: Members,
     /// What the commit file says.
     pub(crate) committed: Committed,
+    /// Servers that this life was started with, where the run had been scaled to another number and it is open which
+    /// one counts.
+    pub(crate) launched: Option<u32>,
     pub(crate) route: Route,
     pub(crate) epoch: u64,
     pub(crate) run: Option<Run>,
@@ -104,6 +107,7 @@ impl Coordinator {
                 retry_at: Duration::ZERO,
             },
             members: Members::default(),
+            launched: committed.launched_anew(),
             route: committed.route.clone(),
             calls: Calls::new(committed.life),
             run: committed.run.clone().map(Run::restore),

@@ -87,6 +87,21 @@ pub enum Happening {
         address: String,
         reason: String,
     },
+    /// Server `spare` has the place of one that is lost, and its index.
+    SpareTaken {
+        index: u32,
+        spare: u32,
+        address: String,
+    },
+    /// Told by the server itself: the index that it has from now on, where nobody gave it one at the start.
+    Placed {
+        index: u32,
+    },
+    /// The run had been scaled to `before` servers; this life of the coordinator goes on with another number.
+    GoesOn {
+        servers: u32,
+        before: u32,
+    },
     /// All servers and the ledger have what they had in `snapshot`; none: nothing.
     EpochBegun {
         epoch: u64,

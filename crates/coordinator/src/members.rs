@@ -83,6 +83,8 @@ pub(crate) struct Server {
     pub(crate) statistics: ServerStatistics,
     /// When it was declared dead; the place is kept so that its name can be told.
     pub(crate) lost: Option<Duration>,
+    /// Whoever started it gave it this index. Any other may be given the place of a lost one.
+    pub(crate) is_fixed: bool,
 }
 
 impl Server {
@@ -212,6 +214,7 @@ impl Members {
     pub(crate) fn register(
         &mut self,
         index: Option<u32>,
+        is_fixed: bool,
         address: &str,
         incarnation: u64,
         connection: ConnectionId,
@@ -233,16 +236,22 @@ impl Members {
                 is_other,
             };
         }
-        let index = index.unwrap_or_else(|| first_free(|index| self.is_live(index)));
-        let before = self.servers.get(&index).filter(|server| server.lost.is_none());
+        // The first one is where the coordinator is, and knows its index.
+        let free = || 1 + first_free(|index| self.is_live(index + 1));
+        let wanted = index.unwrap_or_else(free);
+        let before = self.servers.get(&wanted).filter(|server| server.lost.is_none());
         // At another address it may be that both are alive: then the first has the time to come back.
         let may_live = |server: &&Server| server.presence.connection.is_some() || server.address != address;
-        if let Some(server) = before.filter(may_live) {
-            return Registration::Taken {
-                address: server.address.clone(),
-            };
-        }
-        let replaced = before.is_some();
+        let (index, is_fixed) = match before.filter(may_live) {
+            Some(server) if is_fixed && server.is_fixed => {
+                return Registration::Taken {
+                    address: server.address.clone(),
+                };
+            }
+            Some(_) => (free(), false),
+            None => (wanted, is_fixed),
+        };
+        let replaced = self.is_live(index);
         self.lose(index, now);
         let server = Server {
             address: address.to_owned(),
@@ -250,25 +259,37 @@ impl Members {
             presence: Presence::new(connection, now),
             statistics: ServerStatistics::default(),
             lost: None,
+            is_fixed,
         };
         self.servers.insert(index, server);
         Registration::New { index, replaced }
     }
 
-    /// The server at `index`, if it lives and is this incarnation.
+    /// The server of this incarnation, if it lives, and its index: one that was given another may not know it yet.
     pub(crate) fn hear_server(
         &mut self,
         index: u32,
         incarnation: u64,
         connection: ConnectionId,
         now: Duration,
-    ) -> Option<&mut Server> {
+    ) -> Option<(u32, &mut Server)> {
+        let is_it = |server: &Server| server.incarnation == incarnation && server.lost.is_none();
+        let index = if self.servers.get(&index).is_some_and(is_it) {
+            index
+        } else {
+            *self.servers.iter().find(|(_, server)| is_it(server))?.0
+        };
         let server = self.servers.get_mut(&index)?;
-        if server.incarnation != incarnation || server.lost.is_some() {
-            return None;
-        }
         server.presence.hear(connection, now);
-        Some(server)
+        Some((index, server))
+    }
+
+    /// A server gets another index, where none lives. It stays the incarnation that it is.
+    pub(crate) fn give_place(&mut self, from: u32, to: u32) {
+        debug_assert!(!self.is_live(to));
+        if let Some(server) = self.servers.remove(&from) {
+            self.servers.insert(to, server);
+        }
     }
 
     /// A server has answered a command: it lives.
@@ -424,24 +445,30 @@ mod tests {
     fn a_dead_server_is_replaced_and_its_incarnation_refused() {
         let mut members = Members::default();
         let new = |index, replaced| Registration::New { index, replaced };
-        assert_eq!(members.register(Some(1), "a:1", 10, 1, at(0)), new(1, false));
         assert_eq!(
-            members.register(Some(1), "b:1", 11, 2, at(1)),
+            members.register(Some(1), true, "a:1", 10, 1, at(0)),
+            new(1, false)
+        );
+        assert_eq!(
+            members.register(Some(1), true, "b:1", 11, 2, at(1)),
             Registration::Taken {
                 address: "a:1".into()
             }
         );
         members.close(1, at(2));
         assert_eq!(
-            members.register(Some(1), "b:1", 11, 2, at(3)),
+            members.register(Some(1), true, "b:1", 11, 2, at(3)),
             Registration::Taken {
                 address: "a:1".into()
             }
         );
-        assert_eq!(members.register(Some(1), "a:1", 11, 2, at(3)), new(1, true));
-        assert_eq!(members.register(Some(1), "a:1", 10, 3, at(4)), Registration::Dead);
+        assert_eq!(members.register(Some(1), true, "a:1", 11, 2, at(3)), new(1, true));
         assert_eq!(
-            members.register(Some(1), "b:2", 11, 4, at(4)),
+            members.register(Some(1), true, "a:1", 10, 3, at(4)),
+            Registration::Dead
+        );
+        assert_eq!(
+            members.register(Some(1), true, "b:2", 11, 4, at(4)),
             Registration::Back {
                 index: 1,
                 is_other: true
@@ -453,23 +480,54 @@ mod tests {
     #[test]
     fn a_server_without_an_index_takes_the_place_of_a_lost_one() {
         let mut members = Members::default();
-        members.register(Some(0), "a:1", 10, 1, at(0));
-        members.register(Some(1), "a:2", 11, 2, at(0));
-        members.lose(0, at(1));
-        assert_eq!(members.server_words(0, at(13)), "pserver 0 (a:1), lost 12 s ago");
+        members.register(Some(1), true, "a:1", 10, 1, at(0));
+        members.register(Some(2), true, "a:2", 11, 2, at(0));
+        members.lose(1, at(1));
+        assert_eq!(members.server_words(1, at(13)), "pserver 1 (a:1), lost 12 s ago");
         assert_eq!(
-            members.register(None, "c:1", 12, 3, at(2)),
+            members.register(None, false, "c:1", 12, 3, at(2)),
             Registration::New {
-                index: 0,
+                index: 1,
                 replaced: false
             }
         );
         assert_eq!(
-            members.register(None, "c:2", 13, 4, at(2)),
+            members.register(None, false, "c:2", 13, 4, at(2)),
             Registration::New {
-                index: 2,
+                index: 3,
                 replaced: false
             }
         );
+    }
+
+    #[test]
+    fn a_server_whose_place_a_spare_has_becomes_a_spare() {
+        let mut members = Members::default();
+        let new = |index| Registration::New {
+            index,
+            replaced: false,
+        };
+        members.register(Some(1), true, "a:1", 10, 1, at(0));
+        assert_eq!(members.register(None, false, "b:1", 11, 2, at(0)), new(2));
+        members.lose(1, at(1));
+        members.give_place(2, 1);
+        assert_eq!(members.register(Some(1), true, "a:1", 12, 3, at(2)), new(2));
+        assert!(!members.servers()[&2].is_fixed, "it may take any other place");
+        // One that had a place in another life of the coordinator asks for that.
+        assert_eq!(members.register(Some(2), false, "c:1", 13, 4, at(3)), new(3));
+        assert_eq!(members.register(Some(5), false, "d:1", 14, 5, at(3)), new(5));
+    }
+
+    #[test]
+    fn a_server_that_was_given_another_place_is_known_by_its_incarnation() {
+        let mut members = Members::default();
+        members.register(None, false, "a:1", 10, 1, at(0));
+        members.give_place(1, 4);
+        let index =
+            |members: &mut Members, index| members.hear_server(index, 10, 1, at(1)).map(|(index, _)| index);
+        assert_eq!(index(&mut members, 1), Some(4));
+        assert_eq!(index(&mut members, 4), Some(4));
+        members.lose(4, at(2));
+        assert_eq!(index(&mut members, 4), None, "dead is final");
     }
 }

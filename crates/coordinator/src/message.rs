@@ -74,12 +74,15 @@ pub enum Request {
         incarnation: u64,
     },
 
-    /// Of a server. Without an index it takes the place of a lost one, or becomes a spare.
+    /// Of a server. Without an index it takes the place of a lost one, or becomes a spare. One that is not `is_fixed` was given
+    /// its index by a coordinator, and takes another one where that is taken.
     Register {
         index: Option<u32>,
+        is_fixed: bool,
         address: String,
         incarnation: u64,
     },
+    /// Answered by `beat`, or by `registered` where the server has another index from now on.
     ServerHeartbeat {
         index: u32,
         incarnation: u64,

@@ -9,6 +9,7 @@ use crate::event::Happening;
 use crate::job::Strategy;
 use crate::members::PER_LIFE;
 use crate::message::{Command, Order};
+use crate::scaling::Scaling;
 
 /// Exit code of a run whose files are damaged, as the command line has it.
 const DAMAGED: i32 = 4;
@@ -87,14 +88,11 @@ impl Coordinator {
         if is_first_awaited || self.snapshots.is_storing() {
             return false;
         }
-        self.route = self.committed.route.clone();
-        if !self
-            .active_servers()
-            .iter()
-            .all(|index| self.members.is_live(*index))
-        {
+        if !self.missing_servers().is_empty() {
             return false;
         }
+        self.settle_number();
+        self.route = self.committed.route.clone();
         self.load();
         true
     }
@@ -164,6 +162,9 @@ impl Coordinator {
         self.snapshots.last = self.now;
         self.snapshots.make_full();
         self.alone_since = None;
+        if let Some(scaling) = &mut self.scaling {
+            scaling.since = self.now;
+        }
         let snapshot = self.committed.snapshot.as_ref().map(|files| files.snapshot);
         self.tell(Happening::EpochBegun {
             epoch: self.epoch,
@@ -234,7 +235,10 @@ impl Coordinator {
         self.fence.reset();
         self.snapshots.reset(self.now);
         self.publish = None;
-        self.give_up_scaling("a pserver was lost");
+        // A wish that waits for servers has not begun, and waits on; for those that took the places of lost ones, too.
+        if !self.scaling.as_ref().is_some_and(Scaling::is_gathering) {
+            self.give_up_scaling("a pserver was lost");
+        }
         self.members.trainers_mut().for_each(|(_, trainer)| {
             trainer.is_busy = false;
             trainer.parked = None;

@@ -96,10 +96,11 @@ impl Coordinator {
             }
             Request::Register {
                 index,
+                is_fixed,
                 address,
                 incarnation,
             } => {
-                let (reply, back) = self.register(from, index, &address, incarnation);
+                let (reply, back) = self.register(from, index, is_fixed, &address, incarnation);
                 self.out.push(Action::Reply { to: from, reply });
                 // After the answer, from which the driver learns over which connection they go.
                 if let Some(index) = back {
@@ -112,17 +113,23 @@ impl Coordinator {
                 incarnation,
                 statistics,
             } => {
-                match self
+                let heard = self
                     .members
-                    .hear_server(index, incarnation, from.connection, self.now)
-                {
-                    Some(server) => {
+                    .hear_server(index, incarnation, from.connection, self.now);
+                Some(match heard {
+                    Some((own, server)) => {
                         let before = server.note(statistics);
-                        self.watch_memory(index, &before);
-                        Some(self.beat())
+                        self.watch_memory(own, &before);
+                        match self.fill_place(own) {
+                            place if place == index => self.beat(),
+                            index => Reply::Registered {
+                                index,
+                                epoch: self.epoch,
+                            },
+                        }
                     }
-                    None => Some(refused_server(incarnation)),
-                }
+                    None => refused_server(incarnation),
+                })
             }
             Request::Status {} => Some(Reply::Status {
                 status: Box::new(self.status()),
@@ -222,6 +229,7 @@ impl Coordinator {
         &mut self,
         from: RequestId,
         index: Option<u32>,
+        is_fixed: bool,
         address: &str,
         incarnation: u64,
     ) -> (Reply, Option<u32>) {
@@ -250,7 +258,7 @@ impl Coordinator {
         let (epoch, now) = (self.epoch, self.now);
         match self
             .members
-            .register(index, address, incarnation, from.connection, now)
+            .register(index, is_fixed, address, incarnation, from.connection, now)
         {
             Registration::New { index, replaced } => {
                 let address = address.to_owned();

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// Every wait has a deadline; these are they.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Servers that the cluster was started with. Scaling is remembered for as long as this stays the same.
+    /// Servers that the cluster was started with.
     pub servers: u32,
     /// Folder of the snapshots, as trainers that read them are told.
     pub snapshots: String,
@@ -17,7 +17,7 @@ pub struct Settings {
     pub start_deadline: Duration,
     /// For a lost server, and for any trainer when there is none. Then the run ends with an error.
     pub wait_deadline: Duration,
-    /// For the expected number of trainers; then those that are there begin.
+    /// For the expected number of trainers, or of servers where the run was scaled before; then those that are there begin.
     pub gather_deadline: Duration,
     /// A trainer that has not come to a fence after so long is dead.
     pub fence_deadline: Duration,

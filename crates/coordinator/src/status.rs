@@ -235,7 +235,9 @@ mod tests {
     #[test]
     fn what_a_server_holds_is_known_as_soon_as_buckets_have_moved() {
         let mut coordinator = Coordinator::new(Settings::default(), None);
-        coordinator.members.register(Some(0), "a:1", 5, 1, Duration::ZERO);
+        coordinator
+            .members
+            .register(Some(0), true, "a:1", 5, 1, Duration::ZERO);
         assert_eq!(beat(&mut coordinator, 7, 30), (30, 3000));
         coordinator.epoch = 8;
         let limit = Duration::from_secs(9);

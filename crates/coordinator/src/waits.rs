@@ -17,17 +17,31 @@ pub(crate) struct Wait {
     pub(crate) whom: String,
     since: Duration,
     deadline: Option<Duration>,
+    /// What is done when the deadline has passed: `gives up`.
+    then: String,
+    /// What a person can do.
+    advice: Option<String>,
 }
 
 impl Wait {
-    pub(crate) fn words(&self, now: Duration) -> String {
-        match self.deadline {
-            Some(deadline) => {
-                let left = deadline.saturating_sub(now).as_secs();
-                format!("waiting for {}; gives up in {left} s", self.whom)
-            }
-            None => format!("waiting for {}", self.whom),
+    fn new(whom: String, since: Duration, deadline: Option<Duration>) -> Self {
+        Self {
+            whom,
+            since,
+            deadline,
+            then: "gives up".to_owned(),
+            advice: None,
         }
+    }
+
+    pub(crate) fn words(&self, now: Duration) -> String {
+        let left = |deadline: Duration| deadline.saturating_sub(now).as_secs();
+        let then = self
+            .deadline
+            .map(|deadline| format!("; {} in {} s", self.then, left(deadline)));
+        let advice = self.advice.as_ref().map(|advice| format!("; {advice}"));
+        let (then, advice) = (then.unwrap_or_default(), advice.unwrap_or_default());
+        format!("waiting for {}{then}{advice}", self.whom)
     }
 }
 
@@ -36,11 +50,8 @@ impl Coordinator {
         match &self.phase {
             Phase::Starting { since, .. } => {
                 let whom = "the commit file to be written".to_owned();
-                vec![Wait {
-                    whom,
-                    since: *since,
-                    deadline: Some(*since + self.settings.start_deadline),
-                }]
+                let deadline = *since + self.settings.start_deadline;
+                vec![Wait::new(whom, *since, Some(deadline))]
             }
             Phase::Gathering { since } => self.gathering_waits(*since),
             Phase::Loading { round } => self.round_waits(round),
@@ -49,15 +60,13 @@ impl Coordinator {
                 let trainers = self.members.trainers().iter();
                 let left = trainers.filter(|(_, trainer)| trainer.presence.connection.is_some());
                 let deadline = Some(ending.since + self.settings.end_deadline);
-                let wait = |incarnation: &u64| Wait {
-                    whom: format!("{} to go", self.members.trainer_words(*incarnation)),
-                    since: ending.since,
-                    deadline,
+                let wait = |incarnation: &u64| {
+                    let whom = format!("{} to go", self.members.trainer_words(*incarnation));
+                    Wait::new(whom, ending.since, deadline)
                 };
-                let late = ending.awaited_trainers().map(|(missing, until)| Wait {
-                    whom: format!("{missing} more of the trainers, to hear that the run is over"),
-                    since: ending.since,
-                    deadline: Some(until),
+                let late = ending.awaited_trainers().map(|(missing, until)| {
+                    let whom = format!("{missing} more of the trainers, to hear that the run is over");
+                    Wait::new(whom, ending.since, Some(until))
                 });
                 left.map(|(incarnation, _)| wait(incarnation))
                     .chain(late)
@@ -76,31 +85,47 @@ impl Coordinator {
         if self.snapshots.is_storing() {
             whom.push("the commit file of a snapshot".to_owned());
         }
-        // A run that is over needs no servers.
-        let needed = if self.committed.is_over {
-            Vec::new()
+        let mut waits: Vec<Wait> = whom
+            .into_iter()
+            .map(|whom| Wait::new(whom, since, deadline))
+            .collect();
+        let scaled = self.committed.route.servers;
+        let fewer = self.launched.map_or(scaled, |launched| launched.min(scaled));
+        for index in self.missing_servers() {
+            let mut wait = self.server_wait(index, since, deadline);
+            if index >= fewer {
+                wait.deadline = self.gathering_until();
+                wait.then = format!("goes on with {fewer} pservers");
+            }
+            waits.push(wait);
+        }
+        waits
+    }
+
+    /// For a server that has to come.
+    fn server_wait(&self, index: u32, since: Duration, deadline: Option<Duration>) -> Wait {
+        let coordinator = self.members.servers().get(&0).filter(|_| index > 0);
+        let folder = self.settings.snapshots.as_str();
+        let snapshots = if folder.is_empty() {
+            String::new()
         } else {
-            self.active_servers()
+            format!(" --snapshots {folder}")
         };
-        let missing = needed.into_iter().filter(|index| !self.members.is_live(*index));
-        whom.extend(missing.map(|index| self.members.server_words(index, self.now)));
-        whom.into_iter()
-            .map(|whom| Wait {
-                whom,
-                since,
-                deadline,
-            })
-            .collect()
+        let advice = |address: &str| {
+            format!(
+                "`clickmill pserver --coordinator {address}{snapshots}` starts one that takes this place, on any host"
+            )
+        };
+        Wait {
+            advice: coordinator.map(|server| advice(&server.address)),
+            ..Wait::new(self.members.server_words(index, self.now), since, deadline)
+        }
     }
 
     fn round_waits(&self, round: &Round) -> Vec<Wait> {
         let servers = round.waits_for();
         let whom = |index| format!("{} {}", self.members.server_words(index, self.now), round.what);
-        let wait = |index| Wait {
-            whom: whom(index),
-            since: round.since,
-            deadline: Some(round.deadline),
-        };
+        let wait = |index| Wait::new(whom(index), round.since, Some(round.deadline));
         servers.map(wait).collect()
     }
 
@@ -108,11 +133,7 @@ impl Coordinator {
         let mut waits = Vec::new();
         if let Some(since) = self.alone_since {
             let deadline = Some(since + self.settings.wait_deadline);
-            waits.push(Wait {
-                whom: "a trainer".to_owned(),
-                since,
-                deadline,
-            });
+            waits.push(Wait::new("a trainer".to_owned(), since, deadline));
         } else if self.is_gathering_trainers() {
             let deadline = Some(running_since + self.settings.gather_deadline);
             let (here, all) = (
@@ -120,11 +141,7 @@ impl Coordinator {
                 self.run.as_ref().map_or(0, |run| run.job.trainers),
             );
             let whom = format!("more trainers; {here} of {all} are here");
-            waits.push(Wait {
-                whom,
-                since: running_since,
-                deadline,
-            });
+            waits.push(Wait::new(whom, running_since, deadline));
         }
         for round in self
             .settlements
@@ -149,23 +166,14 @@ impl Coordinator {
                     )
                 };
                 let deadline = Some(*since + self.settings.fence_deadline);
-                waits.extend(out.map(|(own, _)| Wait {
-                    whom: whom(own),
-                    since: *since,
-                    deadline,
-                }));
+                waits.extend(out.map(|(own, _)| Wait::new(whom(own), *since, deadline)));
             }
             State::Held { round, .. } => waits.extend(round.iter().flat_map(|round| self.round_waits(round))),
         }
         if let Some(scaling) = self.scaling.as_ref().filter(|scaling| scaling.is_gathering()) {
             let missing = self.awaited_for_scaling().into_iter();
             let deadline = Some(scaling.since + self.settings.wait_deadline);
-            let whom = |index| self.members.server_words(index, self.now);
-            waits.extend(missing.map(|index| Wait {
-                whom: whom(index),
-                since: scaling.since,
-                deadline,
-            }));
+            waits.extend(missing.map(|index| self.server_wait(index, scaling.since, deadline)));
         }
         waits
     }
@@ -226,11 +234,8 @@ mod tests {
 
     #[test]
     fn a_wait_says_whom_and_until_when() {
-        let wait = Wait {
-            whom: "pserver 1 (10.0.0.2:30240), lost 12 s ago".into(),
-            since: Duration::ZERO,
-            deadline: Some(Duration::from_secs(300)),
-        };
+        let lost = "pserver 1 (10.0.0.2:30240), lost 12 s ago".to_owned();
+        let wait = Wait::new(lost, Duration::ZERO, Some(Duration::from_secs(300)));
         assert_eq!(
             wait.words(Duration::from_secs(12)),
             "waiting for pserver 1 (10.0.0.2:30240), lost 12 s ago; gives up in 288 s"

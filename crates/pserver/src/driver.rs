@@ -88,7 +88,7 @@ pub(crate) struct Driver {
     began: Instant,
     coordinator: Mutex<Coordinator>,
     replies: Mutex<HashMap<RequestId, Sender<Reply>>>,
-    /// Servers whose registration has not been answered.
+    /// Servers whose registration or heartbeat has not been answered.
     registering: Mutex<HashMap<RequestId, Registered>>,
     servers: Mutex<HashMap<u32, Registered>>,
     next_connection: AtomicU64,
@@ -166,14 +166,7 @@ impl Driver {
         };
         let (sender, receiver) = channel();
         lock(&self.replies).insert(from, sender);
-        if let Request::Register {
-            address, incarnation, ..
-        } = &request
-        {
-            let server = Registered {
-                address: address.clone(),
-                incarnation: *incarnation,
-            };
+        if let Some(server) = self.registrant(&request) {
             lock(&self.registering).insert(from, server);
         }
         self.post(Event::Request { from, request });
@@ -185,6 +178,27 @@ impl Driver {
             status.metrics = self.host.get().and_then(|host| host.metrics().ok());
         }
         reply
+    }
+
+    /// The server that may be given an index in answer to this.
+    fn registrant(&self, request: &Request) -> Option<Registered> {
+        if let Request::Register {
+            address, incarnation, ..
+        } = request
+        {
+            let (address, incarnation) = (address.clone(), *incarnation);
+            return Some(Registered { address, incarnation });
+        }
+        // A spare is given the place of a lost one when it is heard of.
+        let Request::ServerHeartbeat {
+            index, incarnation, ..
+        } = request
+        else {
+            return None;
+        };
+        let servers = lock(&self.servers);
+        let known = servers.get(index);
+        known.filter(|server| server.incarnation == *incarnation).cloned()
     }
 
     pub(crate) fn close(&self, connection: u64) {
@@ -449,6 +463,7 @@ mod tests {
         for (index, address) in addresses.into_iter().enumerate() {
             let request = Request::Register {
                 index: Some(index as u32),
+                is_fixed: true,
                 address,
                 incarnation: index as u64 + 1,
             };

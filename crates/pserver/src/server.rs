@@ -373,6 +373,7 @@ impl Connections {
                 },
                 index => Request::Register {
                     index,
+                    is_fixed: index.is_some() && index == self.settings.index,
                     address: address.to_owned(),
                     incarnation: life,
                 },
@@ -392,7 +393,11 @@ impl Connections {
             }
             self.tell_failure(link.failure.as_ref(), &mut told);
             match reply {
+                // Also in answer to a heartbeat: a spare has taken the place of a lost server.
                 Some(Reply::Registered { index: given, .. }) => {
+                    if index != Some(given) {
+                        (self.tell)(&Happening::Placed { index: given });
+                    }
                     index = Some(given);
                     is_registered = true;
                 }

@@ -89,7 +89,7 @@ def pserver(
     gather: Annotated[
         float,
         typer.Option(
-            "--gather", metavar="SECONDS", min=0.0, help="How long the start waits for all trainers."
+            "--gather", metavar="SECONDS", min=0.0, help="How long the start waits for all to come."
         ),
     ] = 60.0,
     token_file: TokenFile = "",

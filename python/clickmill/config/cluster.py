@@ -82,8 +82,9 @@ class ClusterConfig(Section):
     wait_for_members_s: PositiveNumber = 600.0
     """How long to wait for servers and trainers that are missing, before the run ends with an error."""
     gather_s: PositiveNumber = 60.0
-    """How long the start waits for all `worker_num` trainers; then those that are there begin. A run that is
-    done earlier waits as long for those that have not come yet, to tell them so."""
+    """How long the start waits for all `worker_num` trainers, and servers that a run was scaled to before;
+    then those that are there begin. A run that is done earlier waits as long for trainers that have not
+    come yet, to tell them so."""
     max_restarts: Count = 3
     """How often each process that dies is started again, where one command started them all."""
     memory_budget: str = ""

@@ -48,4 +48,4 @@ class WaitTeller:
 
 def _whom(words: str) -> str:
     """Without what changes from second to second."""
-    return words.split("; gives up in", maxsplit=1)[0].split(", lost ", maxsplit=1)[0]
+    return re.split(r"; (?:gives up|goes on) |, lost ", words, maxsplit=1)[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -110,4 +111,4 @@ def tell_waits(before: Message, now: Message, tell: Callable[[str], None]) -> No
 
 def _whom(words: str) -> str:
     """Without what changes from second to second."""
-    return words.split("; gives up in", maxsplit=1)[0].split(", lost ", maxsplit=1)[0]
+    return re.split(r"; (?:gives up|goes on) |, lost ", words, maxsplit=1)[0]

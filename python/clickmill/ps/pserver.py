@@ -129,6 +129,7 @@ def _tell(event: dict[str, Any]) -> None:
     kind = event.pop("kind")
     words = " ".join(f"{key}={value}" for key, value in event.items())
     is_memory = kind.startswith("memory_")
+    is_own = is_memory or kind == "placed"
     is_bad = kind.endswith(("_lost", "_failed", "_gone")) and event.get("reason") != "it has left"
     level = logging.WARNING if is_bad or is_memory else logging.INFO
-    logger.log(level, "%s.%s %s", "pserver" if is_memory else "coordinator", kind, words)
+    logger.log(level, "%s.%s %s", "pserver" if is_own else "coordinator", kind, words)

@@ -6,13 +6,15 @@ use clickmill_coordinator::{Event, Request, RequestId};
 
 use crate::world::{Delivery, MS, Process, Role, SECOND, World};
 
-/// Trainers, servers, scaling, connections, and everything at once; the numbers are those of [`World::disaster`].
-pub(crate) const PROFILES: [&[u64]; 5] = [
+/// Trainers, servers, scaling, connections, everything at once, spares, and scaled clusters that are started anew; the numbers are those of [`World::disaster`].
+pub(crate) const PROFILES: [&[u64]; 7] = [
     &[0, 0, 0, 9, 12, 13, 14],
-    &[0, 3, 3, 5, 7, 9, 11, 14],
-    &[0, 12, 13, 14, 15, 15, 15, 15, 3],
+    &[0, 3, 3, 5, 7, 9, 11, 14, 16],
+    &[0, 12, 13, 14, 15, 15, 15, 15, 16, 3],
     &[7, 7, 7, 9, 9, 14],
-    &[0, 0, 0, 3, 3, 5, 6, 7, 7, 9, 9, 11, 12, 13, 14, 15],
+    &[0, 0, 0, 3, 3, 5, 6, 7, 7, 9, 9, 11, 12, 13, 14, 15, 16],
+    &[3, 3, 5, 6, 7, 9, 14, 15, 16, 16],
+    &[14, 15, 15, 15, 15, 15, 15, 6],
 ];
 
 impl World {
@@ -44,15 +46,21 @@ impl World {
                 }
             }
             6 => {
+                // Each comes back by itself, or all are started as they were the first time.
+                let is_anew = self.random.chance(50);
                 for process in trainers.into_iter().chain(servers) {
                     if self.trainer(process).is_some() {
                         self.kill(process);
                         self.after(5 * SECOND, Delivery::Start { role: Role::Trainer });
-                    } else if self.host() == Some(process) {
+                    } else if is_anew || self.host() == Some(process) {
                         self.kill(process);
                     } else {
                         self.kill_server(process);
                     }
+                }
+                for index in (1..self.settings.servers).filter(|_| is_anew) {
+                    let role = Role::Server { index: Some(index) };
+                    self.after(5 * SECOND, Delivery::Start { role });
                 }
             }
             7 => {
@@ -97,6 +105,12 @@ impl World {
                 }
             }
             14 => self.admin(Request::Snapshot {}),
+            16 => self.after(
+                0,
+                Delivery::Start {
+                    role: Role::Server { index: None },
+                },
+            ),
             _ => self.scale(),
         }
     }
@@ -104,6 +118,10 @@ impl World {
     pub(crate) fn kill_server(&mut self, process: Process) {
         let index = self.server(process).and_then(|server| server.index);
         self.kill(process);
+        // Where there are more than the run needs, not every one comes again.
+        if self.servers().len() > self.settings.servers as usize && self.random.chance(50) {
+            return;
+        }
         let index = if self.random.chance(70) { index } else { None };
         let wait = self.random.between(0, 10_000) * MS;
         self.after(

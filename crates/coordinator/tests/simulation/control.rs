@@ -106,11 +106,15 @@ impl World {
                         incarnation: server.incarnation,
                         statistics: ServerStatistics::default(),
                     },
-                    _ => Request::Register {
-                        index: server.index.or(server.wanted_index),
-                        address: process.to_string(),
-                        incarnation: server.incarnation,
-                    },
+                    _ => {
+                        let index = server.index.or(server.last_index).or(server.wanted_index);
+                        Request::Register {
+                            index,
+                            is_fixed: index.is_some() && index == server.wanted_index,
+                            address: process.to_string(),
+                            incarnation: server.incarnation,
+                        }
+                    }
                 };
                 self.send(process, request);
             }
@@ -225,6 +229,8 @@ impl World {
             Action::Stop { exit_code, words } => self.stopped = Some((exit_code, words)),
             Action::Tell { event } => {
                 self.scaled += u64::from(matches!(event, Happening::Scaled { .. }));
+                self.num_spares_taken += u64::from(matches!(event, Happening::SpareTaken { .. }));
+                self.num_resized += u64::from(matches!(event, Happening::GoesOn { .. }));
                 self.note(format!("{event:?}"));
             }
         }
@@ -282,10 +288,12 @@ impl World {
                 }
                 Reply::Refused { may_join: true, .. } => {
                     let wanted_index = server.wanted_index;
+                    let last_index = server.index.or(server.last_index);
                     let incarnation = self.random.between(1, 1 << 50);
                     **server = Server {
                         incarnation,
                         wanted_index,
+                        last_index,
                         ..Server::default()
                     };
                 }

@@ -90,9 +90,20 @@ fn disturbed_sync_runs_apply_the_rounds_of_an_undisturbed_one() {
 }
 
 #[test]
+fn spares_take_the_places_of_lost_servers() {
+    let worlds: Vec<World> = (3000..3100)
+        .flat_map(|seed| [Strategy::Sync, Strategy::Async].map(|strategy| play(seed, strategy, true)))
+        .collect();
+    let count = |of: fn(&World) -> u64| worlds.iter().filter(|world| of(world) > 0).count();
+    assert!(count(|world| world.num_spares_taken) > 20);
+}
+
+#[test]
 fn clusters_are_scaled_while_they_train() {
     let worlds: Vec<World> = (1000..1100)
         .map(|seed| play(seed, Strategy::HalfAsync, true))
         .collect();
     assert!(worlds.iter().any(|world| world.scaled > 0));
+    // And started anew as they were before.
+    assert!(worlds.iter().any(|world| world.num_resized > 0));
 }

@@ -24,6 +24,8 @@ pub(crate) struct Server {
     pub(crate) incarnation: u64,
     pub(crate) wanted_index: Option<u32>,
     pub(crate) index: Option<u32>,
+    /// Which it had as the incarnation before.
+    pub(crate) last_index: Option<u32>,
     pub(crate) is_registered: bool,
     pub(crate) epoch: u64,
     pub(crate) order: Option<Order>,
@@ -72,7 +74,8 @@ impl Server {
                 order,
                 ..
             } => {
-                assert_eq!(self.index, Some(*index));
+                // The answer that gives a spare the place of a lost one may be on its way still.
+                self.index = Some(*index);
                 self.applied = match snapshot {
                     Some(snapshot) => disk.read(snapshot, *index)?,
                     None => Vec::new(),

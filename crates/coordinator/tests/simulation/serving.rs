@@ -185,10 +185,15 @@ impl World {
         let Some(server) = self.server(process) else {
             return;
         };
-        let Some(index) = server.index else { return };
+        if server.index.is_none() {
+            return;
+        }
         let answer = match server.done.get(&call) {
             Some(answer) => answer.clone(),
             None => self.obey(process, call, command),
+        };
+        let Some(index) = self.server(process).and_then(|server| server.index) else {
+            return;
         };
         let is_slow = matches!(
             command,

@@ -133,6 +133,8 @@ pub(crate) struct World {
     /// Pass and batch of all checkpoints within passes that somebody was asked to write.
     pub(crate) published: BTreeSet<(u32, u64)>,
     pub(crate) scaled: u64,
+    pub(crate) num_spares_taken: u64,
+    pub(crate) num_resized: u64,
     pub(crate) log: Vec<String>,
 }
 
@@ -196,6 +198,8 @@ impl World {
             num_disasters: 0,
             published: BTreeSet::new(),
             scaled: 0,
+            num_spares_taken: 0,
+            num_resized: 0,
             log: Vec::new(),
         };
         world.after(
@@ -212,6 +216,12 @@ impl World {
                     role: Role::Server { index: Some(index) },
                 },
             );
+        }
+        let num_spares = world.random.between(0, 2) * u64::from(world.random.chance(40));
+        for _ in 0..num_spares {
+            let delay = world.random.between(0, 10_000) * MS;
+            let role = Role::Server { index: None };
+            world.after(delay, Delivery::Start { role });
         }
         for _ in 0..num_trainers {
             let delay = world.random.between(0, 3000) * MS;

@@ -177,7 +177,8 @@ def _role(pod: Pod, environ: Mapping[str, str], runner: RunnerConfig) -> Role:
     assert role is not None
     return dataclasses.replace(
         role,
-        index=None if pod.is_spare else pod.index,
+        # That of the pod, however many there were at the start: one that is made again has its old place.
+        index=pod.index,
         # Who comes by other ways than the IP of the pod, such as `kubectl port-forward`, is heard, too.
         address=Address(_any_host(pod), pod.port),
         announced=Address(pod.ip, pod.port),

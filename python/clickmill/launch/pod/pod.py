@@ -52,11 +52,6 @@ class Pod:
     """0: nobody scrapes it."""
 
     @property
-    def is_spare(self) -> bool:
-        """A server that takes whatever place there is for it: it was added to a job that ran already."""
-        return self.role == "pserver" and self.index >= self.num_pservers
-
-    @property
     def title(self) -> str:
         """`trainer 0`, as people and logs call it."""
         return f"{self.role} {self.index}"

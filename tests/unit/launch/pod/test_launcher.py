@@ -16,8 +16,11 @@ from typing import IO
 
 import pytest
 
+from clickmill.config import load_config
 from clickmill.errors import ConfigError, GaveUpError
 from clickmill.launch.pod.launcher import Launcher
+from clickmill.launch.pod.launcher import _role as role_of
+from clickmill.launch.pod.pod import read_pod
 from clickmill.launch.role import Source
 from clickmill.ps.admin import Admin
 
@@ -115,6 +118,13 @@ def test_a_pod_without_rights_says_which(api: FakeApi, environ, here):
 def test_a_pod_without_an_account_says_so(environ, here, tmp_path: Path):
     with pytest.raises(ConfigError, match="this pod has no account to ask the API server with"):
         here({**environ, "CLICKMILL_SERVICE_ACCOUNT": str(tmp_path)}).run()
+
+
+def test_a_server_has_the_number_of_its_pod_though_there_were_fewer_at_the_start(environ, tmp_path: Path):
+    told = {**environ, "CLICKMILL_ROLE": "PSERVER", "POD_NAME": "ctr-pserver-5", "CLICKMILL_PSERVERS": "2"}
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    runner = load_config(str(tmp_path / "config.yaml")).runners()[0]
+    assert role_of(read_pod(told), told, runner).index == 5
 
 
 def test_a_pod_that_has_been_started_too_often_gives_up(environ, here):

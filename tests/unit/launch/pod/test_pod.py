@@ -33,12 +33,6 @@ def test_ranks_meet_at_rank_0_and_need_no_servers():
     assert (pod.peers, pod.num_peers) == ("worker", 2)
 
 
-def test_a_server_beyond_those_of_the_start_is_a_spare():
-    environ = {**ENVIRON, "CLICKMILL_ROLE": "PSERVER"}
-    assert not read_pod({**environ, "POD_NAME": "ctr-pserver-1"}).is_spare
-    assert read_pod({**environ, "POD_NAME": "ctr-pserver-2"}).is_spare
-
-
 def test_a_rank_beyond_the_world_is_refused():
     environ = {**ENVIRON, "CLICKMILL_ROLE": "WORKER", "POD_NAME": "ctr-worker-2"}
     with pytest.raises(ConfigError, match="is number 2, but `CLICKMILL_TRAINERS` says 2"):
