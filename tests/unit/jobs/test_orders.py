@@ -108,7 +108,7 @@ def test_trainers_are_scaled_with_the_number_that_pods_read(state, cluster):
     assert replicas(state) == {"pserver": (1, 1), "trainer": (4, 1)}
     size = state.get(kinds.CONFIG_MAP, "ctr-size")
     assert size is not None
-    assert size["data"] == {"trainers": "4"}
+    assert size["data"] == {"pservers": "1", "trainers": "4"}
 
 
 def test_a_write_that_somebody_else_was_faster_than_is_made_again(state, cluster, monkeypatch):
@@ -240,6 +240,10 @@ def test_servers_are_removed_when_their_buckets_have_moved(state, cluster):
     assert seen == [{"pserver": (2, 2), "trainer": (1, 1)}], "not before"
     assert replicas(state) == {"pserver": (1, 1), "trainer": (1, 1)}
     assert scaled.pservers == (2, 1)
+    size = state.get(kinds.CONFIG_MAP, "ctr-size")
+    assert size is not None
+    assert size["data"]["pservers"] == "1", "a coordinator that starts again waits for no other"
+    assert size["metadata"]["annotations"]["clickmill.io/scaled-pservers"] == "2"
 
 
 def test_a_move_that_fails_is_told_and_its_servers_go(state, cluster):
@@ -255,6 +259,9 @@ def test_a_move_that_fails_is_told_and_its_servers_go(state, cluster):
         with pytest.raises(ClickmillError, match="not scaled to 3 pservers: gave up waiting for pserver 1"):
             scale_job(cluster, "ctr", [].append, pservers=3)
     assert replicas(state)["pserver"] == (1, 1)
+    size = state.get(kinds.CONFIG_MAP, "ctr-size")
+    assert size is not None
+    assert size["data"]["pservers"] == "1"
 
 
 def test_a_run_without_snapshots_says_so(state, cluster):

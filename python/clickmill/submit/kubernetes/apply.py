@@ -17,6 +17,7 @@ from clickmill.submit.kubernetes.manifest import surroundings, workloads
 from clickmill.submit.kubernetes.names import ROLE_LABEL
 from clickmill.submit.kubernetes.old_job import check_old, check_owner, live, old_workloads
 from clickmill.submit.kubernetes.secret import access_secret
+from clickmill.submit.kubernetes.servers import has_servers, settle_servers, with_servers, with_told
 from clickmill.submit.kubernetes.trial import try_pods
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ Change = Literal["created", "changed", "unchanged"]
 
 GONE_DEADLINE_S = 180.0
 _POLL_S = 0.5
+_ATTEMPTS = 10
 _OF_THE_SERVER = ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink")
 
 
@@ -73,6 +75,9 @@ def submit(
     old = old_workloads(cluster, plan)
     if not replace:
         check_old(plan, old, jobs)
+    servers = settle_servers(cluster, plan, [] if replace else old)
+    items = [with_told(item, servers, plan) for item in items]
+    jobs = workloads(with_servers(plan, servers))
     for item in items:
         # Whether a Role may be bound is looked up in the Role, which is not there yet.
         if kind_of(item) != kinds.ROLE_BINDING:
@@ -84,8 +89,31 @@ def submit(
     for job in jobs:
         _apply(cluster, job, is_trial=True)
     applied = [_apply(cluster, item) for item in items]
-    made = [_apply(cluster, job) for job in jobs]
+    made = _apply_workloads(cluster, plan)
+    if servers is not None and servers.words:
+        tell(servers.words)
     return Submission(plan.names.job, plan.namespace, _whole_change(made), (*applied, *made))
+
+
+def _apply_workloads(cluster: Cluster, plan: JobPlan) -> list[Applied]:
+    """What makes the pods, with as many servers as there are at that moment: each of them holds buckets."""
+    for attempt in range(_ATTEMPTS):
+        old = old_workloads(cluster, plan)
+        servers = settle_servers(cluster, plan, old)
+        versions = {
+            (kind_of(item), item["metadata"]["name"]): item["metadata"].get("resourceVersion")
+            for item in old
+            if has_servers(item)
+        }
+        try:
+            return [
+                _apply(cluster, job, version=versions.get((kind_of(job), job["metadata"]["name"])))
+                for job in workloads(with_servers(plan, servers))
+            ]
+        except ConflictError:  # somebody scales it meanwhile, or its status has changed
+            if attempt + 1 == _ATTEMPTS:
+                raise
+    raise AssertionError("unreachable")
 
 
 def delete_workloads(cluster: Cluster, plan: JobPlan, items: list[Object]) -> None:
@@ -115,9 +143,12 @@ def delete_workloads(cluster: Cluster, plan: JobPlan, items: list[Object]) -> No
         time.sleep(_POLL_S)
 
 
-def _apply(cluster: Cluster, item: Object, *, is_trial: bool = False) -> Applied:
+def _apply(cluster: Cluster, item: Object, *, is_trial: bool = False, version: str | None = None) -> Applied:
+    """`version`: the only one of the object that is changed; ConflictError where it is another by now."""
     kind, name = kind_of(item), item["metadata"]["name"]
     before = live(cluster, item)
+    if version is not None:
+        item = {**item, "metadata": {**item["metadata"], "resourceVersion": version}}
     try:
         after = cluster.apply(item, is_trial=is_trial)
     except NotFoundError as error:
