@@ -74,11 +74,6 @@ def test_a_cluster_that_has_everything_is_fit(check: Check) -> None:
             "PriorityClass `nobody-made-this`",
             "deploy/k8s/priorities.yaml",
         ),
-        (
-            "  image_pull_secrets: [absent]\n",
-            "Secret `absent`",
-            "kubectl create secret docker-registry absent",
-        ),
         ("  output: {claim: absent}\n", "claim `absent`", "make it"),
         ("  output: {storage_class: absent}\n", "storage class `absent`", "kubectl get storageclass"),
         ("  node_selector: {absent: label}\n", "nodes", "kubectl label node NODE absent=label"),
@@ -90,6 +85,13 @@ def test_what_is_missing_is_named_with_its_remedy(check: Check, more: str, what:
     assert code == 1
     assert findings[what]["state"] == "lacks"
     assert remedy in findings[what]["remedy"]
+
+
+@pytest.mark.usefixtures("volcano")
+def test_a_pull_secret_that_is_not_there_is_a_warning(check: Check) -> None:
+    code, findings = check("  image_pull_secrets: [absent]\n")
+    assert (code, findings["Secret `absent`"]["state"]) == (0, "warn")
+    assert "kubectl create secret docker-registry absent" in findings["Secret `absent`"]["remedy"]
 
 
 @pytest.mark.usefixtures("volcano")
@@ -175,7 +177,7 @@ def test_somebody_with_the_role_of_a_submitter_can_do_everything(
     job.submit(epochs=LONG, trainers=1)
     job.await_samples(2000)
     assert job.job("scale", "--trainers", "2", "--pservers", "2")["pservers"] == {"before": 1, "now": 2}
-    job.submit(epochs=LONG, trainers=2)
+    job.submit(epochs=LONG, trainers=1)
     assert job.job("status")["training"]["num_pservers"] == 2, "they stay, though backend.yaml says 1"
     assert "role.started" in job.run("job", "logs", "ctr", "-n", namespace)
     assert json.loads(job.run("job", "ls", "-n", namespace, "--json"))[0]["phase"] == "Running"

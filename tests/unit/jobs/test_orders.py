@@ -232,9 +232,10 @@ def test_commands_use_no_right_that_is_not_asked_for(state, cluster, scheduler):
 
     def obey(order: str, coordinator: scripted.Coordinator) -> None:
         number = 2 if "scale" in order else 1
-        coordinator.status = scripted.running(committed=9, num_servers=number)
+        committed = 10 if order == "/snapshot" else 9
+        coordinator.status = scripted.running(committed=committed, num_servers=number)
         if order == "/stop":
-            coordinator.status = scripted.running(committed=9, phase="ending")
+            coordinator.status = scripted.running(committed=10, phase="ending")
             del state.ports["ctr-pserver-0"]
 
     with scripted.scripted(scripted.running(), obey) as told:
