@@ -123,7 +123,7 @@ def _previous(pods: Sequence[Pod]) -> list[tuple[Pod, bool]]:
 
 def _nothing(cluster: Cluster, job: Job, pods: Sequence[Pod], options: LogOptions) -> StateError:
     """Why there are no lines."""
-    hint = f"`clickmill job status {job.name}` tells how it is"
+    hint = f"`{cluster.command(f'job status {job.name}')}` tells how it is"
     if options.is_previous:
         gone = (
             "; Volcano deletes a pod before it makes it anew, and its log goes with it"

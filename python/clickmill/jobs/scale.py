@@ -131,7 +131,8 @@ def _scale_pservers(
         tell(f"{number - replicas} more pservers are started")
     try:
         tell(coordinator.order("scale", pservers=number))
-        _await_move(coordinator, number, tell, deadline_s)
+        watch = cluster.command(f"job status {job.name} --watch")
+        _await_move(coordinator, number, tell, deadline_s, watch)
     except ClickmillError:
         if number > replicas and number != _num_servers(coordinator):
             _set_replicas(cluster, job, "pserver", replicas)
@@ -163,7 +164,9 @@ def _num_servers(coordinator: CoordinatorProxy) -> int | None:
         return None
 
 
-def _await_move(coordinator: CoordinatorProxy, number: int, tell: Tell, deadline_s: float) -> None:
+def _await_move(
+    coordinator: CoordinatorProxy, number: int, tell: Tell, deadline_s: float, watch: str
+) -> None:
     deadline = time.monotonic() + deadline_s
     teller = WaitTeller(tell)
     heard = time.monotonic()
@@ -185,7 +188,7 @@ def _await_move(coordinator: CoordinatorProxy, number: int, tell: Tell, deadline
         if time.monotonic() > deadline:
             raise DeadlineError(
                 f"buckets have not moved to {number} pservers after {deadline_s:g} seconds",
-                hint="they still do; `clickmill job status --watch` shows when it is done",
+                hint=f"they still do; `{watch}` shows when it is done",
             )
         time.sleep(_LOOK_S)
 
