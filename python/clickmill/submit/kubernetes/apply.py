@@ -15,7 +15,14 @@ from clickmill.kube import kinds
 from clickmill.kube.kinds import kind_of
 from clickmill.submit.kubernetes.manifest import surroundings, workloads
 from clickmill.submit.kubernetes.names import ROLE_LABEL
-from clickmill.submit.kubernetes.old_job import check_old, check_owner, live, old_workloads
+from clickmill.submit.kubernetes.old_job import (
+    check_old,
+    check_owner,
+    file_changes,
+    fresh_words,
+    live,
+    old_workloads,
+)
 from clickmill.submit.kubernetes.secret import access_secret
 from clickmill.submit.kubernetes.servers import has_servers, settle_servers, with_servers, with_told
 from clickmill.submit.kubernetes.trial import try_pods
@@ -74,7 +81,7 @@ def submit(
     check_owner(cluster, plan, [*items, *jobs])
     old = old_workloads(cluster, plan)
     if not replace:
-        check_old(plan, old, jobs)
+        check_old(cluster, plan, old, jobs)
     servers = settle_servers(cluster, plan, [] if replace else old)
     items = [with_told(item, servers, plan) for item in items]
     jobs = workloads(with_servers(plan, servers))
@@ -84,6 +91,8 @@ def submit(
             _apply(cluster, item, is_trial=True)
     try_pods(cluster, plan)
     if old and replace:
+        if changes := file_changes(cluster, plan):
+            tell(f"{'; '.join(changes)}. {fresh_words(cluster, plan)}")
         tell(f"deleting job `{plan.names.job}`, which is there")
         delete_workloads(cluster, plan, old)
     for job in jobs:

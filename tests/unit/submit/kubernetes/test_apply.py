@@ -241,6 +241,33 @@ def test_another_image_is_refused_and_named(cluster: Cluster, store: Store) -> N
     assert "clickmill job delete criteo-job" in (caught.value.hint or "")
 
 
+@SCHEDULERS
+def test_files_that_differ_are_named_once(cluster: Cluster, store: Store, plan: JobPlan) -> None:
+    submit(cluster, replace(plan, package={"config.yaml": b"a", "model.py": b"b", "old.py": b"c"}))
+    other = replace(plan, package={"config.yaml": b"a", "model.py": b"\xff", "new.py": b"d"})
+    with pytest.raises(StateError) as caught:
+        submit(cluster, other)
+    assert str(caught.value).splitlines()[1:] == [
+        "  file `model.py` is another one",
+        "  file `new.py` is new",
+        "  file `old.py` is gone",
+    ]
+    assert "clickmill job delete criteo-job --with-output" in (caught.value.hint or "")
+    told: list[str] = []
+    submit(cluster, other, replace=True, tell=told.append)
+    assert told[0].startswith("file `model.py` is another one; file `new.py` is new; file `old.py` is gone. ")
+    assert "clickmill job delete criteo-job --with-output" in told[0]
+
+
+def test_hints_name_a_namespace_that_is_not_that_of_the_context(store: Store) -> None:
+    with serving(store.answer) as server, server.cluster("lab") as cluster:
+        lab = replace(plan_of(), namespace="lab")
+        submit(cluster, lab)
+        with pytest.raises(StateError) as caught:
+            submit(cluster, replace(plan_of("  image_pull_policy: Always\n"), namespace="lab"))
+        assert "`clickmill job delete criteo-job -n lab`" in (caught.value.hint or "")
+
+
 @pytest.mark.parametrize("phase", ["Completed", "Failed", "Terminated", "Aborted"])
 def test_a_job_that_is_over_is_refused_unless_it_is_replaced(
     cluster: Cluster, store: Store, phase: str
