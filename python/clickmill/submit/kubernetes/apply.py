@@ -6,6 +6,7 @@ objects are applied in order, what makes the pods last.
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from clickmill.errors import ConflictError, KubernetesError, NotFoundError, RefusedError
 from clickmill.kube import kinds
 from clickmill.kube.kinds import kind_of
+from clickmill.submit.kubernetes.check.volcano import QUEUE_REMEDY
 from clickmill.submit.kubernetes.manifest import surroundings, workloads
 from clickmill.submit.kubernetes.names import ROLE_LABEL
 from clickmill.submit.kubernetes.old_job import (
@@ -39,6 +41,8 @@ Change = Literal["created", "changed", "unchanged"]
 GONE_DEADLINE_S = 180.0
 _POLL_S = 0.5
 _ATTEMPTS = 10
+_NO_QUEUE = re.compile(r"unable to find job queue|queue\S* \S+ not found")
+"""In the words of Volcano's webhook."""
 _OF_THE_SERVER = ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink")
 
 
@@ -167,6 +171,8 @@ def _apply(cluster: Cluster, item: Object, *, is_trial: bool = False, version: s
             error.hint = (
                 "a claim cannot be changed: delete it with what it holds, or name it as `output.claim`"
             )
+        elif kind == kinds.VOLCANO_JOB and _NO_QUEUE.search(str(error)):
+            error.hint = QUEUE_REMEDY
         raise
     change: Change = "created" if before is None else "unchanged" if _same(before, after) else "changed"
     return Applied(item["kind"], name, change)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from clickmill.errors import KubernetesError, NotFoundError, StateError
+from clickmill.errors import KubernetesError, NotFoundError, RefusedError, StateError
 from clickmill.kube.client import Cluster
 from clickmill.submit.kubernetes.api import finished_phase, manifest, submit
 from clickmill.submit.kubernetes.digest import differences
@@ -288,6 +288,22 @@ def test_a_job_that_runs_in_the_other_way_is_refused(cluster: Cluster, store: St
     submit(cluster, plain, replace=True)
     names = {path.rpartition("/")[2] for path in store.objects if "/jobs/" in path}
     assert names == {"criteo-job-pserver", "criteo-job-trainer"}
+
+
+def test_a_queue_that_is_not_there_is_told_with_its_remedy(store: Store) -> None:
+    words = (
+        'admission webhook "validatejob.volcano.sh" denied the request: unable to find job queue: '
+        'queue.scheduling.volcano.sh "nobody" not found;'
+    )
+
+    def refuse(request: Request) -> Answer:
+        is_job = request.method == "PATCH" and request.path.endswith("/jobs/criteo-job")
+        return status(400, "BadRequest", words) if is_job else store.answer(request)
+
+    with serving(refuse) as server, pytest.raises(RefusedError, match="nobody") as caught:
+        submit(server.cluster(), plan_of("  queue: nobody\n"))
+    assert "deploy/k8s/queues.yaml" in (caught.value.hint or "")
+    assert "kubernetes.queue" in (caught.value.hint or "")
 
 
 def test_objects_of_others_are_left_alone(cluster: Cluster, store: Store) -> None:
