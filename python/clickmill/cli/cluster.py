@@ -22,7 +22,8 @@ ps_app = typer.Typer(
 )
 cluster_app = typer.Typer(
     no_args_is_help=True,
-    help="Tell a cluster what to do while it trains.\n\n\b\nExample:\n"
+    help="Tell a cluster what to do while it trains, or what a Kubernetes one lacks.\n\n\b\nExample:\n"
+    "  clickmill cluster check -b backend.yaml\n"
     "  clickmill cluster scale --pservers 4 --coordinator 127.0.0.1:30240",
 )
 

@@ -388,7 +388,8 @@ def delete(
         return
     talk(f"deleted {len(deleted.objects)} objects of job `{name}`")
     for claim in deleted.kept:
-        talk(f"claim `{claim}` is kept; `clickmill job delete {name} --with-output` deletes it")
+        command = cluster.command(f"job delete {name} --with-output")
+        talk(f"claim `{claim}` is kept; `{command}` deletes it")
 
 
 def _ask_about(claims: list[str]) -> bool:

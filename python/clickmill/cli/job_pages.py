@@ -37,8 +37,8 @@ _STYLES = {
 }
 """What is none of these is red."""
 _WAYS_ON = {
-    "Stopped": "`clickmill submit` as before lets it go on; `clickmill job delete {name}` removes the rest",
-    "Deleted": "its output is kept: `clickmill job fetch {name}`, or `job delete {name} --with-output`",
+    "Stopped": "`clickmill submit` as before lets it go on; `clickmill job delete {place}` removes the rest",
+    "Deleted": "its output is kept: `clickmill job fetch {place}`, or `job delete {place} --with-output`",
 }
 
 
@@ -77,7 +77,8 @@ def status_page(status: JobStatus) -> Group:
     if status.silence:
         parts.append(Text(f"nothing is known of the training: {status.silence}", style="yellow"))
     if status.job.phase in _WAYS_ON:
-        parts.append(Text(f"hint: {_WAYS_ON[status.job.phase].format(name=status.job.name)}"))
+        place = f"{status.job.name} -n {status.job.namespace}"
+        parts.append(Text(f"hint: {_WAYS_ON[status.job.phase].format(place=place)}"))
     return Group(*parts)
 
 

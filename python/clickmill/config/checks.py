@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from clickmill.config.runner import RunnerConfig
     from clickmill.errors import Problem
 
+_ONE_PHASE = "a cluster trains one phase, not {}; name the one in `phases`, each has a run of its own"
 _CLUSTER = ("local_cluster_train", "cluster_train")
 
 
@@ -86,7 +87,7 @@ def server_problems(config: Config, runner: RunnerConfig) -> list[Problem]:
         problems.append(problem("clip_norm", message))
     phases = config.phases_of(runner)
     if len(phases) > 1:
-        problems.append(problem("phases", f"a cluster trains one phase, not {len(phases)}"))
+        problems.append(problem("phases", _ONE_PHASE.format(len(phases))))
     if runner.device == "gpu":
         problems.append(problem("device", "`gpu` needs `fleet_mode: collective`, not `ps`"))
     return problems
@@ -171,7 +172,7 @@ def _clusters(document: Document) -> Iterator[Problem]:
         phases = _texts(runner.get("phases")) or _names(document, "phase")
         if is_cluster and len(phases) > 1:
             place = (*path, "phases") if "phases" in runner else path
-            yield _wrong(document, place, f"a cluster trains one phase, not {len(phases)}")
+            yield _wrong(document, place, _ONE_PHASE.format(len(phases)))
         if mode == "collective":
             yield from _queue_datasets(document, path, {str(phase) for phase in phases})
 

@@ -73,7 +73,7 @@ def delete_job(cluster: Cluster, name: str, tell: Tell, *, is_output_deleted: bo
     found = _objects(cluster, name)
     claims = output_claims(cluster, name)
     if job is None and not found and not claims:
-        hint = "`clickmill job ls` lists the jobs of the namespace"
+        hint = f"`{cluster.command('job ls')}` lists the jobs of the namespace"
         raise NotFoundError(
             f"there is no job `{name}` in namespace `{cluster.namespace}`", hint=hint, status=404
         )

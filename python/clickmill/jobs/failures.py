@@ -130,4 +130,5 @@ def _remedy(job: Job, end: BadEnd) -> str:
 
 
 def _logs(job: Job, role: str = "") -> str:
-    return f"`clickmill job logs {job.name}{f' --role {role}' if role else ''}` may have what led to it"
+    options = f" --role {role}" if role else ""
+    return f"`clickmill job logs {job.name}{options} -n {job.namespace}` may have what led to it"

@@ -138,7 +138,7 @@ def look_up(cluster: Cluster, name: str) -> Job | None:
         if not is_ours(volcano):
             raise StateError(
                 f"Volcano Job `{name}` in namespace `{cluster.namespace}` was not made by `clickmill submit`",
-                hint=f"`kubectl get vcjob {name}` and `kubectl logs` show it",
+                hint=f"`kubectl get vcjob {name} -n {cluster.namespace}` and `kubectl logs` show it",
             )
         return _of_volcano(volcano)
     plain = cluster.list(kinds.JOB, labels={**OURS, INSTANCE_LABEL: name})

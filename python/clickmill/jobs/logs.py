@@ -123,7 +123,7 @@ def _previous(pods: Sequence[Pod]) -> list[tuple[Pod, bool]]:
 
 def _nothing(cluster: Cluster, job: Job, pods: Sequence[Pod], options: LogOptions) -> StateError:
     """Why there are no lines."""
-    hint = f"`clickmill job status {job.name}` tells how it is"
+    hint = f"`{cluster.command(f'job status {job.name}')}` tells how it is"
     if options.is_previous:
         gone = (
             "; Volcano deletes a pod before it makes it anew, and its log goes with it"
@@ -134,6 +134,9 @@ def _nothing(cluster: Cluster, job: Job, pods: Sequence[Pod], options: LogOption
     if options.roles and not pods:
         roles = " or ".join(f"`{role}`" for role in options.roles)
         return StateError(f"job `{job.name}` has no pod of {roles}", hint=hint)
+    if job.is_over and not pods:
+        words = f"job `{job.name}` is {job.phase}, and its pods are gone, with what they said"
+        return StateError(words, hint=hint)
     reasons = status_of(cluster, job).reasons
     words = f"no pod of job `{job.name}` has started yet"
     if not reasons:

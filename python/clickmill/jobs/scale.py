@@ -14,10 +14,11 @@ from clickmill.jobs.pods import current, list_pods
 from clickmill.jobs.waits import WaitTeller
 from clickmill.kube import kinds
 from clickmill.kube.kinds import kind_of
-from clickmill.submit.kubernetes.config_map import TRAINERS_KEY
+from clickmill.submit.kubernetes.config_map import PSERVERS_KEY, SCALED_ANNOTATION, TRAINERS_KEY
+from clickmill.submit.kubernetes.rights import Right, require
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from clickmill.jobs.coordinator import CoordinatorProxy
     from clickmill.jobs.job import Job
@@ -74,19 +75,45 @@ def scale_job(
             f"job `{name}` is collective: the number of its workers is part of what they compute",
             hint="stop it, change `submit.k8s_trainers` and submit again: it goes on from a checkpoint",
         )
+    _check_numbers(cluster, job, trainers, pservers)
+    require(cluster, f"scale job `{name}`", _rights(job, has_servers=pservers is not None))
+    coordinator = None if pservers is None else _coordinator(cluster, job)
     done_trainers = None if trainers is None else _scale_trainers(cluster, job, trainers, tell)
     done_pservers = None
-    if pservers is not None:
-        done_pservers = _scale_pservers(cluster, find_job(cluster, name), pservers, tell, deadline_s)
+    if pservers is not None and coordinator is not None:
+        job = find_job(cluster, name)
+        done_pservers = _scale_pservers(cluster, job, coordinator, pservers, tell, deadline_s=deadline_s)
     return Scaled(job.name, job.namespace, done_trainers, done_pservers)
 
 
-def _scale_trainers(cluster: Cluster, job: Job, number: int, tell: Tell) -> tuple[int, int]:
-    if number < 1:
+def _check_numbers(cluster: Cluster, job: Job, trainers: int | None, pservers: int | None) -> None:
+    if trainers is not None and trainers < 1:
         raise ConfigError(
             "a job has at least one trainer",
-            hint=f"`clickmill job stop {job.name}` ends it so that it can go on",
+            hint=f"`{cluster.command(f'job stop {job.name}')}` ends it so that it can go on",
         )
+    if pservers is not None and not 1 <= pservers <= MAX_PSERVERS:
+        raise ConfigError(f"there can be 1 to {MAX_PSERVERS} pservers, not {pservers}")
+
+
+def _rights(job: Job, *, has_servers: bool) -> Iterator[Right]:
+    yield Right("update", kinds.VOLCANO_JOB if job.is_volcano else kinds.JOB)
+    yield Right("patch", kinds.CONFIG_MAP)
+    if has_servers:
+        yield Right("create", kinds.POD, "proxy")
+
+
+def _coordinator(cluster: Cluster, job: Job) -> CoordinatorProxy:
+    found = find_coordinator(cluster, job.name, current(list_pods(cluster, job.name)), is_order=True)
+    if found is None:
+        raise StateError(
+            f"pserver 0 of job `{job.name}` does not run: buckets can move only while it trains",
+            hint="wait until it trains; or stop it, change `submit.k8s_ps_num` and submit again",
+        )
+    return found
+
+
+def _scale_trainers(cluster: Cluster, job: Job, number: int, tell: Tell) -> tuple[int, int]:
     before = job.roles["trainer"].replicas
     # Trainers that come read how many there shall be: first the number, then the pods.
     cluster.patch(kinds.CONFIG_MAP, job.names.size, {"data": {TRAINERS_KEY: str(number)}})
@@ -96,34 +123,38 @@ def _scale_trainers(cluster: Cluster, job: Job, number: int, tell: Tell) -> tupl
 
 
 def _scale_pservers(
-    cluster: Cluster, job: Job, number: int, tell: Tell, deadline_s: float
+    cluster: Cluster, job: Job, coordinator: CoordinatorProxy, number: int, tell: Tell, *, deadline_s: float
 ) -> tuple[int, int]:
-    if not 1 <= number <= MAX_PSERVERS:
-        raise ConfigError(f"there can be 1 to {MAX_PSERVERS} pservers, not {number}")
-    coordinator = find_coordinator(cluster, job.name, current(list_pods(cluster, job.name)), is_order=True)
-    if coordinator is None:
-        raise StateError(
-            f"pserver 0 of job `{job.name}` does not run: buckets can move only while it trains",
-            hint="wait until it trains; or stop it, change `submit.k8s_ps_num` and submit again",
-        )
     before, replicas = int(coordinator.status()["num_servers"]), job.roles["pserver"].replicas
     if number > replicas:
         _set_replicas(cluster, job, "pserver", number)
         tell(f"{number - replicas} more pservers are started")
     try:
         tell(coordinator.order("scale", pservers=number))
-        _await_move(coordinator, number, tell, deadline_s)
+        watch = cluster.command(f"job status {job.name} --watch")
+        _await_move(coordinator, number, tell, deadline_s, watch)
     except ClickmillError:
         if number > replicas and number != _num_servers(coordinator):
             _set_replicas(cluster, job, "pserver", replicas)
         raise
+    # A coordinator that starts again asks for so many: written when buckets have moved, before pods go.
+    _tell_pods(cluster, job, before, number)
     if number < replicas:
         _set_replicas(cluster, job, "pserver", number)
-    tell(
-        f"job `{job.name}` has {number} pservers from now on; write `k8s_ps_num: {number}` into backend.yaml "
-        "before you submit it again"
-    )
+    tell(f"job `{job.name}` has {number} pservers from now on, also when submitted again; before: {before}")
     return before, number
+
+
+def _tell_pods(cluster: Cluster, job: Job, before: int, number: int) -> None:
+    """Write the number of servers where pods that start read it, and which one it was."""
+    size = cluster.get(kinds.CONFIG_MAP, job.names.size) or {"metadata": {}}
+    left = (size["metadata"].get("annotations") or {}).get(SCALED_ANNOTATION, "").split()
+    if before != number and str(before) not in left:
+        left.append(str(before))
+    patch: Object = {"data": {PSERVERS_KEY: str(number)}}
+    if left:
+        patch["metadata"] = {"annotations": {SCALED_ANNOTATION: " ".join(left)}}
+    cluster.patch(kinds.CONFIG_MAP, job.names.size, patch)
 
 
 def _num_servers(coordinator: CoordinatorProxy) -> int | None:
@@ -133,7 +164,9 @@ def _num_servers(coordinator: CoordinatorProxy) -> int | None:
         return None
 
 
-def _await_move(coordinator: CoordinatorProxy, number: int, tell: Tell, deadline_s: float) -> None:
+def _await_move(
+    coordinator: CoordinatorProxy, number: int, tell: Tell, deadline_s: float, watch: str
+) -> None:
     deadline = time.monotonic() + deadline_s
     teller = WaitTeller(tell)
     heard = time.monotonic()
@@ -155,7 +188,7 @@ def _await_move(coordinator: CoordinatorProxy, number: int, tell: Tell, deadline
         if time.monotonic() > deadline:
             raise DeadlineError(
                 f"buckets have not moved to {number} pservers after {deadline_s:g} seconds",
-                hint="they still do; `clickmill job status --watch` shows when it is done",
+                hint=f"they still do; `{watch}` shows when it is done",
             )
         time.sleep(_LOOK_S)
 

@@ -13,9 +13,11 @@ from clickmill.jobs.output import remember_image
 from clickmill.jobs.pods import current, list_pods
 from clickmill.jobs.waits import WaitTeller
 from clickmill.jobs.workloads import remove_workloads
+from clickmill.kube import kinds
+from clickmill.submit.kubernetes.rights import Right, require
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from clickmill.jobs.coordinator import CoordinatorProxy, Training
     from clickmill.jobs.job import Job
@@ -67,6 +69,7 @@ def stop_job(
     if job.is_over:
         tell(f"job `{name}` is over already: it is {job.phase}")
         return Stopped(job.name, job.namespace, None, None, was_over=True)
+    require(cluster, f"stop job `{name}`", _rights(job, is_asked=not is_forced and not job.is_collective))
     last = None if is_forced or job.is_collective else _end_run(cluster, job, tell, deadline_s)
     if job.is_collective:
         tell("a collective job has no snapshots: it goes on from its newest checkpoint")
@@ -78,6 +81,13 @@ def stop_job(
         None if last is None else last.snapshot,
         None if last is None else last.samples,
     )
+
+
+def _rights(job: Job, *, is_asked: bool) -> Iterator[Right]:
+    yield Right("delete", kinds.VOLCANO_JOB if job.is_volcano else kinds.JOB)
+    yield Right("patch", kinds.CLAIM)
+    if is_asked:
+        yield Right("create", kinds.POD, "proxy")
 
 
 def _end_run(cluster: Cluster, job: Job, tell: Tell, deadline_s: float) -> Training | None:

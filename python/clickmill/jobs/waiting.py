@@ -50,7 +50,7 @@ def wait_for_end(
         if left is not None and left <= 0:
             raise DeadlineError(
                 f"job `{name}` is not over after {deadline_s:g} seconds: it is {job.phase}",
-                hint=f"`clickmill job status {name}` tells how far it is",
+                hint=f"`{cluster.command(f'job status {name}')}` tells how far it is",
             )
         time.sleep(LOOK_S if left is None else min(LOOK_S, left))
         job = look_again(cluster, name, tell)

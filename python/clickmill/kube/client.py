@@ -40,7 +40,9 @@ class Cluster:
         self.context: str = account.config.context_name
         self.origin = account.origin
         """Where the account was found, for people."""
-        self.namespace: str = namespace or account.config.namespace
+        self.default_namespace: str = account.config.namespace
+        """Of the context: where commands look that are told of none."""
+        self.namespace: str = namespace or self.default_namespace
         self.http = _http(account)
         """For requests that have no method here; to be used within `clickmill.kube.errors.asking`."""
 
@@ -49,6 +51,11 @@ class Cluster:
         other = copy.copy(self)
         other.namespace = namespace
         return other
+
+    def command(self, words: str, namespace: str | None = None) -> str:
+        """What somebody types to do something there: `clickmill job status ctr -n team`."""
+        place = namespace or self.namespace
+        return f"clickmill {words}" if place == self.default_namespace else f"clickmill {words} -n {place}"
 
     def close(self) -> None:
         """End all connections; calls fail from here on."""

@@ -115,18 +115,19 @@ def _forbidden(what: str, words: str) -> tuple[type[KubernetesError], str, str]:
             return RefusedError, message, hint
     found = _FORBIDDEN.search(words)
     if found is None:
-        return ForbiddenError, message, _ask_for_rights(None)
+        return ForbiddenError, message, rights_hint(None)
     where = f" in namespace `{found['namespace']}`" if found["namespace"] else " in the whole cluster"
     resource = f"{found['resource']}.{found['group']}" if found["group"] else found["resource"]
     message = f"{what}: user `{found['user']}` lacks the right `{found['verb']} {resource}`{where}"
-    return ForbiddenError, message, _ask_for_rights(found["namespace"])
+    return ForbiddenError, message, rights_hint(found["namespace"])
 
 
-def _ask_for_rights(namespace: str | None) -> str:
+def rights_hint(namespace: str | None) -> str:
+    """What somebody does who may not do something there."""
     place = f" -n {namespace}" if namespace else ""
     return (
-        "`clickmill cluster check` lists every right that is missing; an administrator grants them with "
-        f"`kubectl apply{place} -f deploy/k8s/submitter.yaml`"
+        f"`clickmill cluster check{place}` lists every right that is missing; an administrator grants them "
+        f"with `kubectl apply{place} -f deploy/k8s/submitter.yaml`"
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from clickmill._section import known_keys
 from clickmill.config import load_config
 from clickmill.config.backend import BackendConfig, load_backend
+from clickmill.config.backend.checks import backend_problems
 from clickmill.errors import ConfigError
 from clickmill.launch.role import Source
 from clickmill.submit.request import Request
@@ -37,12 +38,11 @@ def load_request(
         backend = load_backend(backend_file, of_backend)
     except ConfigError as error:
         errors.append(error)
-    if len(errors) == 1:
-        raise errors[0]
     if config is None or backend is None:
-        if not all(error.problems for error in errors):
+        more = [] if backend is None else backend_problems(backend)
+        if (len(errors) == 1 and not more) or not all(error.problems for error in errors):
             raise errors[0]
-        raise ConfigError.of([problem for error in errors for problem in error.problems])
+        raise ConfigError.of([*(problem for error in errors for problem in error.problems), *more])
     return Request(config, backend, Source(model, tuple(of_config), tuple(talk)))
 
 

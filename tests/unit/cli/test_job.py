@@ -57,7 +57,14 @@ def test_jobs_are_listed_with_what_is_known_of_them(run: Run, state: StandIn):
     assert [(each["name"], each["auc"]) for each in found] == [("first", 0.7654), ("second", None)]
 
 
+def test_a_namespace_that_is_not_there_is_an_error(run: Run, state: StandIn):
+    result = run("job", "ls")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "there is no namespace `team`" in result.stderr
+
+
 def test_a_namespace_without_jobs_says_so(run: Run, state: StandIn):
+    state.add({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}})
     result = run("job", "ls")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "there are no jobs in namespace `team`" in result.stderr

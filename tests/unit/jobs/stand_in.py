@@ -52,6 +52,8 @@ class StandIn:
     """Where what a pod would answer is answered, by the name of the pod."""
     forbidden: set[str] = field(default_factory=set)
     """Resources that nobody may look at."""
+    denied: set[tuple[str, str]] = field(default_factory=set)
+    """Verbs on resources that whoever asks is told to lack."""
     conflicts: int = 0
     """Writes that are going to be told that somebody else was faster."""
     requests: list[tuple[str, str]] = field(default_factory=list)
@@ -158,6 +160,8 @@ class _Requests(BaseHTTPRequestHandler):
         state, key = self.state, _key(kind, namespace, name)
         if self.command == "GET" and not name:
             self._answer(200, {"items": self._listed(kind, namespace), "metadata": {}})
+        elif self.command == "POST" and kind == kinds.ACCESS_REVIEW:
+            self._review()
         elif self.command == "POST":
             assert self.body is not None
             if _key(kind, namespace, self.body["metadata"]["name"]) in state.objects:
@@ -175,6 +179,14 @@ class _Requests(BaseHTTPRequestHandler):
             self._delete(kind, key)
         else:
             self._write(key)
+
+    def _review(self) -> None:
+        assert self.body is not None
+        asked = self.body["spec"]["resourceAttributes"]
+        resource = ".".join(filter(None, (asked["resource"], asked["group"])))
+        resource = "/".join(filter(None, (resource, asked["subresource"])))
+        is_allowed = (asked["verb"], resource) not in self.state.denied
+        self._answer(201, {**self.body, "status": {"allowed": is_allowed}})
 
     def _write(self, key: tuple[str, str, str]) -> None:
         state = self.state

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from clickmill.errors import DataError, KubernetesError, NotFoundError, StateError
+from clickmill.errors import KubernetesError, NotFoundError, StateError
 from clickmill.jobs.fetch import fetch_from, fetch_output
 from clickmill.jobs.files.source import FileSource
 from clickmill.jobs.job import find_job
@@ -85,16 +85,16 @@ def test_all_is_everything_but_snapshots(run, tmp_path):
 def test_a_path_is_what_lies_there(run, tmp_path):
     assert fetch(run, "snapshots", tmp_path / "here").paths == (tmp_path / "here" / "snapshots",)
     assert fetch(run, "steps/epoch_1_batch_20/", tmp_path / "here").num_files == 2
-    with pytest.raises(DataError, match="no `nowhere`"):
+    with pytest.raises(NotFoundError, match="no `nowhere`"):
         fetch(run, "nowhere", tmp_path / "here")
 
 
 def test_a_run_without_checkpoints_says_so(tmp_path):
     (tmp_path / "run").mkdir()
-    with pytest.raises(DataError, match="there is no checkpoint yet"):
+    with pytest.raises(NotFoundError, match="there is no checkpoint yet"):
         fetch(tmp_path / "run", "checkpoint", tmp_path / "here")
     checkpoint(tmp_path / "run" / "steps" / "1", 1)
-    with pytest.raises(DataError, match="no pass is over yet"):
+    with pytest.raises(NotFoundError, match="no pass is over yet"):
         fetch(tmp_path / "run", "pass", tmp_path / "here")
 
 

@@ -43,6 +43,12 @@ def test_lines_of_all_pods_come_by_time(state, cluster):
         ]
 
 
+def test_a_stopped_job_has_no_lines_any_more(state, cluster):
+    state.add(*(item for item in submitted(plan()) if item["kind"] != "Job"))
+    with pytest.raises(StateError, match="is Stopped, and its pods are gone"):
+        list(read_logs(cluster, "ctr", LogOptions()))
+
+
 def test_moments_sort_whatever_their_fractions():
     times = [
         "2026-01-31T08:00:01Z",

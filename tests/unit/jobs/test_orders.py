@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from clickmill.errors import (
     ClickmillError,
     ConfigError,
     DeadlineError,
+    ForbiddenError,
     KubernetesError,
     NotFoundError,
     StateError,
@@ -28,6 +30,7 @@ from clickmill.jobs.stop import stop_job
 from clickmill.jobs.waiting import wait_for_end
 from clickmill.kube import kinds
 from clickmill.monitoring import Monitoring
+from clickmill.submit.kubernetes import rights
 from tests.unit.pserver import start_pserver
 
 from . import scripted
@@ -108,7 +111,7 @@ def test_trainers_are_scaled_with_the_number_that_pods_read(state, cluster):
     assert replicas(state) == {"pserver": (1, 1), "trainer": (4, 1)}
     size = state.get(kinds.CONFIG_MAP, "ctr-size")
     assert size is not None
-    assert size["data"] == {"trainers": "4"}
+    assert size["data"] == {"pservers": "1", "trainers": "4"}
 
 
 def test_a_write_that_somebody_else_was_faster_than_is_made_again(state, cluster, monkeypatch):
@@ -157,6 +160,95 @@ def test_servers_that_the_coordinator_does_not_want_are_taken_back(state, cluste
     with coordinator(state, tmp_path), pytest.raises(StateError, match="the cluster is not running"):
         scale_job(cluster, "ctr", [].append, pservers=3)
     assert replicas(state)["pserver"] == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("verb", "resource", "numbers"),
+    [
+        ("update", "jobs.batch.volcano.sh", {"trainers": 4}),
+        ("patch", "configmaps", {"trainers": 4}),
+        ("create", "pods/proxy", {"trainers": 4, "pservers": 2}),
+    ],
+)
+def test_who_may_not_do_all_of_it_scales_nothing(state, cluster, verb, resource, numbers):
+    started(state)
+    state.add(secret())
+    state.denied.add((verb, resource))
+    before = copy.deepcopy(state.objects)
+    with pytest.raises(
+        ForbiddenError, match=f"`{verb} {resource}` is missing .* nothing was changed"
+    ) as caught:
+        scale_job(cluster, "ctr", [].append, **numbers)
+    assert "deploy/k8s/submitter.yaml" in (caught.value.hint or "")
+    assert state.objects == before
+
+
+def test_trainers_are_not_scaled_where_servers_cannot_be(state, cluster):
+    state.add(*submitted(plan(), phase="Running"))
+    before = replicas(state)
+    with pytest.raises(StateError, match="pserver 0 of job `ctr` does not run"):
+        scale_job(cluster, "ctr", [].append, trainers=5, pservers=3)
+    assert replicas(state) == before
+
+
+@pytest.mark.parametrize("resource", ["create pods/proxy", "delete jobs.batch.volcano.sh"])
+def test_who_may_not_do_all_of_it_stops_nothing(state, cluster, resource):
+    started(state)
+    state.add(secret())
+    state.denied.add(tuple(resource.split()))
+    with scripted.scripted(scripted.running(), lambda *_: None) as told:
+        state.ports["ctr-pserver-0"] = told.port
+        with pytest.raises(ForbiddenError, match=f"`{resource}` is missing"):
+            stop_job(cluster, "ctr", [].append)
+    assert told.orders == []
+    assert state.names(kinds.VOLCANO_JOB) == ["ctr"]
+
+
+VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+def used(state: StandIn) -> set[tuple[str, str]]:
+    """Verbs on resources of the namespace, by what was asked of the API server."""
+    found = set()
+    for method, path in state.requests:
+        parts = path.strip("/").split("/")
+        group, rest = (f".{parts[1]}", parts[3:]) if parts[0] == "apis" else ("", parts[2:])
+        if rest[0] != "namespaces" or len(rest) < 3:
+            continue
+        plural, *name = rest[2:]
+        part = f"/{name[1]}" if len(name) > 1 else ""
+        verb = VERBS.get(method) or ("get" if name else "list")
+        found.add((verb, f"{plural}{group}{part}"))
+    return found
+
+
+@pytest.mark.parametrize("scheduler", ["volcano", "default"])
+def test_commands_use_no_right_that_is_not_asked_for(state, cluster, scheduler):
+    made = plan(scheduler=scheduler, pservers=1)
+    state.add(*submitted(made, phase="Running"), running(made, "pserver", 0), running(made, "trainer", 0))
+    state.add(secret())
+    for name in ("ctr-pserver-0", "ctr-trainer-0"):
+        state.say(name, "2026-01-31T08:00:10Z hello", is_closed=True)
+
+    def obey(order: str, coordinator: scripted.Coordinator) -> None:
+        number = 2 if "scale" in order else 1
+        committed = 10 if order == "/snapshot" else 9
+        coordinator.status = scripted.running(committed=committed, num_servers=number)
+        if order == "/stop":
+            coordinator.status = scripted.running(committed=10, phase="ending")
+            del state.ports["ctr-pserver-0"]
+
+    with scripted.scripted(scripted.running(), obey) as told:
+        state.ports["ctr-pserver-0"] = told.port
+        job_status(cluster, "ctr")
+        list(read_logs(cluster, "ctr", LogOptions()))
+        scale_job(cluster, "ctr", [].append, trainers=3, pservers=2)
+        stop_job(cluster, "ctr", [].append)
+    delete_job(cluster, "ctr", [].append, is_output_deleted=True)
+    job = kinds.VOLCANO_JOB if scheduler == "volcano" else kinds.JOB
+    assert used(state) >= {("update", job.resource), ("create", "pods/proxy"), ("get", "pods/log")}
+    known = rights.VOLCANO if scheduler == "volcano" else rights.PLAIN
+    assert used(state) <= {(right.verb, right.resource) for right in (*rights.SHARED, *known)}
 
 
 def finishing(state: StandIn, made, is_ended: Callable[[], bool]) -> threading.Thread:
@@ -240,6 +332,10 @@ def test_servers_are_removed_when_their_buckets_have_moved(state, cluster):
     assert seen == [{"pserver": (2, 2), "trainer": (1, 1)}], "not before"
     assert replicas(state) == {"pserver": (1, 1), "trainer": (1, 1)}
     assert scaled.pservers == (2, 1)
+    size = state.get(kinds.CONFIG_MAP, "ctr-size")
+    assert size is not None
+    assert size["data"]["pservers"] == "1", "a coordinator that starts again waits for no other"
+    assert size["metadata"]["annotations"]["clickmill.io/scaled-pservers"] == "2"
 
 
 def test_a_move_that_fails_is_told_and_its_servers_go(state, cluster):
@@ -255,6 +351,9 @@ def test_a_move_that_fails_is_told_and_its_servers_go(state, cluster):
         with pytest.raises(ClickmillError, match="not scaled to 3 pservers: gave up waiting for pserver 1"):
             scale_job(cluster, "ctr", [].append, pservers=3)
     assert replicas(state)["pserver"] == (1, 1)
+    size = state.get(kinds.CONFIG_MAP, "ctr-size")
+    assert size is not None
+    assert size["data"]["pservers"] == "1"
 
 
 def test_a_run_without_snapshots_says_so(state, cluster):

@@ -35,6 +35,16 @@ def test_problems_of_both_files_are_told_at_once(folder: Path) -> None:
     assert places == [("config.yaml", "runner.0.epochs"), ("backend.yaml", "backend")]
 
 
+def test_what_a_backend_lacks_is_told_with_a_configuration_that_is_wrong(folder: Path) -> None:
+    (folder / "config.yaml").write_text(examples.MPI.replace("epochs: 2", "epochs: none"))
+    (folder / "backend.yaml").write_text("backend: PaddleCloud\ncluster_type: mpi\n")
+    with pytest.raises(ConfigError) as error:
+        request()
+    keys = [problem.key for problem in error.value.problems]
+    assert keys[0] == "runner.0.epochs"
+    assert "submit.ak" in keys
+
+
 def test_missing_file_is_told_alone(folder: Path) -> None:
     (folder / "backend.yaml").write_text("backend: Nowhere\n")
     with pytest.raises(ConfigError, match=r"there is no configuration `config\.yaml`"):

@@ -32,12 +32,14 @@ def submit_problems(config: Config, backend: BackendConfig) -> list[Problem]:
         problems += _runner(config, runner)
         if backend.backend == "PaddleCloud":
             problems += _paddlecloud_runner(config, backend, runner)
+    return problems + backend_problems(backend) + exposed_secrets(backend, config)
+
+
+def backend_problems(backend: BackendConfig) -> list[Problem]:
+    """Why nothing can be submitted with it, whatever config.yaml says."""
     if backend.backend == "PaddleCloud":
-        problems += _paddlecloud(backend)
-    if backend.backend == "Kubernetes":
-        problems += _kubernetes(backend)
-    problems += exposed_secrets(backend, config)
-    return problems
+        return list(_paddlecloud(backend))
+    return list(_kubernetes(backend)) if backend.backend == "Kubernetes" else []
 
 
 def submit_notes(config: Config, backend: BackendConfig) -> list[Problem]:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clickmill.errors import DataError, FormatError
+from clickmill.errors import FormatError, NotFoundError
 from clickmill.jobs.files.download import Unit
 from clickmill.train.checkpoint import MANIFEST, open_checkpoint
 
@@ -38,7 +38,7 @@ class RemoteCheckpoint:
 
 
 def newest_checkpoint(source: FileSource, *, is_pass: bool) -> RemoteCheckpoint:
-    """The newest one; with `is_pass` the newest that was made at the end of a pass. DataError for none."""
+    """The newest one; with `is_pass` the newest made at the end of a pass. NotFoundError for none."""
     files = source.listing()
     manifests = [entry for entry in files if entry.path.split("/")[-1] == MANIFEST]
     for entry in sorted(manifests, key=lambda each: each.modified_ns, reverse=True):
@@ -46,7 +46,7 @@ def newest_checkpoint(source: FileSource, *, is_pass: bool) -> RemoteCheckpoint:
         if manifest.get("is_pass_end") or not is_pass:
             return RemoteCheckpoint(_chain(source, files, entry, manifest), manifest)
     what = "no pass is over" if manifests else "there is no checkpoint"
-    raise DataError(
+    raise NotFoundError(
         f"{what} yet in the output of the job",
         hint="`save_checkpoint_interval` and `save_step_interval` of the runner say when they are made",
     )

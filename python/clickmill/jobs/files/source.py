@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from clickmill.errors import ClusterUnreachableError, DataError, FormatError, KubernetesError
+from clickmill.errors import ClusterUnreachableError, DataError, FormatError, KubernetesError, NotFoundError
 from clickmill.jobs.files.folder import FileEntry
 
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ class FileSource:
     patience_s: float = _PATIENCE_S
 
     def listing(self, path: str = "") -> list[FileEntry]:
-        """All files below `path`; DataError where there is nothing of that name."""
+        """All files below `path`; NotFoundError where there is nothing of that name."""
         answer = self._ask("/files", params={"path": path})
         if answer.code == _NOT_FOUND:
-            raise DataError(f"there is no `{path}` in the output of the job")
+            raise NotFoundError(f"there is no `{path}` in the output of the job", status=_NOT_FOUND)
         if answer.code != _OK:
             raise DataError(f"the output of the job cannot be listed: {answer.words}")
         return [FileEntry(**each) for each in json.loads(answer.content)["files"]]

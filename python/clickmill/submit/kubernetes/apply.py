@@ -6,6 +6,7 @@ objects are applied in order, what makes the pods last.
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -13,10 +14,19 @@ from typing import TYPE_CHECKING, Literal
 from clickmill.errors import ConflictError, KubernetesError, NotFoundError, RefusedError
 from clickmill.kube import kinds
 from clickmill.kube.kinds import kind_of
+from clickmill.submit.kubernetes.check.volcano import QUEUE_REMEDY
 from clickmill.submit.kubernetes.manifest import surroundings, workloads
 from clickmill.submit.kubernetes.names import ROLE_LABEL
-from clickmill.submit.kubernetes.old_job import check_old, check_owner, live, old_workloads
+from clickmill.submit.kubernetes.old_job import (
+    check_old,
+    check_owner,
+    file_changes,
+    fresh_words,
+    live,
+    old_workloads,
+)
 from clickmill.submit.kubernetes.secret import access_secret
+from clickmill.submit.kubernetes.servers import has_servers, settle_servers, with_servers, with_told
 from clickmill.submit.kubernetes.trial import try_pods
 
 if TYPE_CHECKING:
@@ -30,6 +40,9 @@ Change = Literal["created", "changed", "unchanged"]
 
 GONE_DEADLINE_S = 180.0
 _POLL_S = 0.5
+_ATTEMPTS = 10
+_NO_QUEUE = re.compile(r"unable to find job queue|queue\S* \S+ not found")
+"""In the words of Volcano's webhook."""
 _OF_THE_SERVER = ("managedFields", "resourceVersion", "generation", "creationTimestamp", "uid", "selfLink")
 
 
@@ -72,20 +85,48 @@ def submit(
     check_owner(cluster, plan, [*items, *jobs])
     old = old_workloads(cluster, plan)
     if not replace:
-        check_old(plan, old, jobs)
+        check_old(cluster, plan, old, jobs)
+    servers = settle_servers(cluster, plan, [] if replace else old)
+    items = [with_told(item, servers, plan) for item in items]
+    jobs = workloads(with_servers(plan, servers))
     for item in items:
         # Whether a Role may be bound is looked up in the Role, which is not there yet.
         if kind_of(item) != kinds.ROLE_BINDING:
             _apply(cluster, item, is_trial=True)
     try_pods(cluster, plan)
     if old and replace:
+        if changes := file_changes(cluster, plan):
+            tell(f"{'; '.join(changes)}. {fresh_words(cluster, plan)}")
         tell(f"deleting job `{plan.names.job}`, which is there")
         delete_workloads(cluster, plan, old)
     for job in jobs:
         _apply(cluster, job, is_trial=True)
     applied = [_apply(cluster, item) for item in items]
-    made = [_apply(cluster, job) for job in jobs]
+    made = _apply_workloads(cluster, plan)
+    if servers is not None and servers.words:
+        tell(servers.words)
     return Submission(plan.names.job, plan.namespace, _whole_change(made), (*applied, *made))
+
+
+def _apply_workloads(cluster: Cluster, plan: JobPlan) -> list[Applied]:
+    """What makes the pods, with as many servers as there are at that moment: each of them holds buckets."""
+    for attempt in range(_ATTEMPTS):
+        old = old_workloads(cluster, plan)
+        servers = settle_servers(cluster, plan, old)
+        versions = {
+            (kind_of(item), item["metadata"]["name"]): item["metadata"].get("resourceVersion")
+            for item in old
+            if has_servers(item)
+        }
+        try:
+            return [
+                _apply(cluster, job, version=versions.get((kind_of(job), job["metadata"]["name"])))
+                for job in workloads(with_servers(plan, servers))
+            ]
+        except ConflictError:  # somebody scales it meanwhile, or its status has changed
+            if attempt + 1 == _ATTEMPTS:
+                raise
+    raise AssertionError("unreachable")
 
 
 def delete_workloads(cluster: Cluster, plan: JobPlan, items: list[Object]) -> None:
@@ -115,9 +156,12 @@ def delete_workloads(cluster: Cluster, plan: JobPlan, items: list[Object]) -> No
         time.sleep(_POLL_S)
 
 
-def _apply(cluster: Cluster, item: Object, *, is_trial: bool = False) -> Applied:
+def _apply(cluster: Cluster, item: Object, *, is_trial: bool = False, version: str | None = None) -> Applied:
+    """`version`: the only one of the object that is changed; ConflictError where it is another by now."""
     kind, name = kind_of(item), item["metadata"]["name"]
     before = live(cluster, item)
+    if version is not None:
+        item = {**item, "metadata": {**item["metadata"], "resourceVersion": version}}
     try:
         after = cluster.apply(item, is_trial=is_trial)
     except NotFoundError as error:
@@ -127,6 +171,8 @@ def _apply(cluster: Cluster, item: Object, *, is_trial: bool = False) -> Applied
             error.hint = (
                 "a claim cannot be changed: delete it with what it holds, or name it as `output.claim`"
             )
+        elif kind == kinds.VOLCANO_JOB and _NO_QUEUE.search(str(error)):
+            error.hint = QUEUE_REMEDY
         raise
     change: Change = "created" if before is None else "unchanged" if _same(before, after) else "changed"
     return Applied(item["kind"], name, change)

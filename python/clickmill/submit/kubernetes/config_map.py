@@ -1,4 +1,4 @@
-"""What pods are given to read, the files of the job and how many trainers it has; and what they write."""
+"""What pods are given to read, the files of the job and how many pods it has; and what they write."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from clickmill.submit.kubernetes.plan import JobPlan
 
 TRAINERS_KEY = "trainers"
+PSERVERS_KEY = "pservers"
+SUBMITTED_ANNOTATION = "clickmill.io/submitted-pservers"
+"""On the sizes: the number of servers in the backend.yaml that was submitted last. In the data is another one
+where the job was scaled since."""
+SCALED_ANNOTATION = "clickmill.io/scaled-pservers"
+"""On the sizes: numbers of servers that the job has been scaled away from, with spaces between them."""
 
 
 def package_map(plan: JobPlan) -> Object:
@@ -32,14 +38,18 @@ def package_map(plan: JobPlan) -> Object:
 
 
 def size_map(plan: JobPlan) -> Object:
-    """The number of trainers, which may change while the job runs.
+    """The numbers of servers and trainers, which may change while the job runs.
 
-    In the template of the pods it would make every change of it a change of the template, which is refused.
-    Pods that are there keep the number that they began with; it counts when a run starts.
+    In the template of the pods they would make every change of them a change of the template, which is
+    refused. Pods that are there keep the numbers that they began with. That of trainers counts when a run
+    starts, that of servers whenever the coordinator does.
     """
+    item = head(kinds.CONFIG_MAP, plan, plan.names.size)
+    servers = str(plan.role("pserver").replicas)
     return {
-        **head(kinds.CONFIG_MAP, plan, plan.names.size),
-        "data": {TRAINERS_KEY: str(plan.role("trainer").replicas)},
+        **item,
+        "metadata": {**item["metadata"], "annotations": {SUBMITTED_ANNOTATION: servers}},
+        "data": {PSERVERS_KEY: servers, TRAINERS_KEY: str(plan.role("trainer").replicas)},
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from clickmill.submit.kubernetes.config_map import TRAINERS_KEY
+from clickmill.submit.kubernetes.config_map import PSERVERS_KEY, TRAINERS_KEY
 
 if TYPE_CHECKING:
     from clickmill.submit.kubernetes.metadata import Object
@@ -51,16 +51,21 @@ def environment(plan: JobPlan, role: RoleName) -> list[Object]:
 
 
 def _numbers(plan: JobPlan) -> list[Object]:
-    names = ("CLICKMILL_TRAINERS", "PADDLE_TRAINERS_NUM")
+    trainers, servers = (
+        ("CLICKMILL_TRAINERS", "PADDLE_TRAINERS_NUM"),
+        ("CLICKMILL_PSERVERS", "PADDLE_PSERVERS_NUM"),
+    )
     if plan.is_collective:  # their number is part of what they compute, and cannot change
-        return [{"name": name, "value": str(plan.role("worker").replicas)} for name in names]
-    reference = {"configMapKeyRef": {"key": TRAINERS_KEY, "name": plan.names.size, "optional": False}}
-    servers = str(plan.role("pserver").replicas)
+        return [{"name": name, "value": str(plan.role("worker").replicas)} for name in trainers]
     return [
-        *({"name": name, "valueFrom": reference} for name in names),
-        {"name": "CLICKMILL_PSERVERS", "value": servers},
-        {"name": "PADDLE_PSERVERS_NUM", "value": servers},
+        *(_size(plan, name, TRAINERS_KEY) for name in trainers),
+        *(_size(plan, name, PSERVERS_KEY) for name in servers),
     ]
+
+
+def _size(plan: JobPlan, name: str, key: str) -> Object:
+    reference = {"key": key, "name": plan.names.size, "optional": False}
+    return {"name": name, "valueFrom": {"configMapKeyRef": reference}}
 
 
 def _restarts(plan: JobPlan) -> list[Object]:

@@ -76,7 +76,7 @@ def manifest_yaml(plan: JobPlan) -> str:
     """The manifest as a file that can be committed and applied: `kubectl apply -f job.yaml`."""
     lines = [
         f"# Job `{plan.names.job}`, written by `clickmill submit --dry-run -o yaml`.",
-        "# `kubectl apply -f FILE` does what `clickmill submit` does.",
+        "# `kubectl apply -f FILE` does what `clickmill submit` does, for a job that is not there yet.",
     ]
     if plan.access_variables:
         lines += [

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 from clickmill.errors import StateError
 from clickmill.kube import kinds
 from clickmill.kube.kinds import FINISHED_PHASES, kind_of
+from clickmill.submit.kubernetes.config_map import package_map
 from clickmill.submit.kubernetes.digest import differences, fixed_part
-from clickmill.submit.kubernetes.names import TEMPLATE_ANNOTATION
+from clickmill.submit.kubernetes.names import PACKAGE_ANNOTATION, TEMPLATE_ANNOTATION
 
 if TYPE_CHECKING:
     from clickmill.kube.client import Cluster
+    from clickmill.kube.kinds import Kind
     from clickmill.submit.kubernetes.metadata import Object
     from clickmill.submit.kubernetes.names import RoleName
     from clickmill.submit.kubernetes.plan import JobPlan
@@ -25,10 +27,11 @@ def live(cluster: Cluster, item: Object) -> Object | None:
     return cluster.get(kind_of(item), metadata["name"], namespace=metadata["namespace"])
 
 
-def check_old(plan: JobPlan, old: list[Object], new: list[Object]) -> None:
+def check_old(cluster: Cluster, plan: JobPlan, old: list[Object], new: list[Object]) -> None:
     """Raises StateError where the job is over, or runs with another template than `new` has."""
     name = plan.names.job
-    again = f"`clickmill job delete {name}`, or submit with `--replace`; or give it another `submit.job_name`"
+    delete = cluster.command(f"job delete {name}", plan.namespace)
+    again = f"`{delete}`, or submit with `--replace`; or give it another `submit.job_name`"
     finished = [phase for phase in map(finished_phase, old) if phase]
     if finished:
         message = f"job `{name}` in namespace `{plan.namespace}` is over: {finished[0]}"
@@ -41,13 +44,48 @@ def check_old(plan: JobPlan, old: list[Object], new: list[Object]) -> None:
             changes.append(f"there is a {_resource(item)}, which is no part of this one")
         else:
             changes += _template_changes(item, job)
+    files = file_changes(cluster, plan) if old else []
+    if _is_other_template(old, wanted) and not changes and not files:
+        changes.append(
+            f"annotation `{TEMPLATE_ANNOTATION}` is another one: somebody has changed objects of it"
+        )
+    changes += files
     if changes:
         shown = "".join(f"\n  {change}" for change in changes[:_MAX_SHOWN])
         more = f"\n  and {len(changes) - _MAX_SHOWN} more" if len(changes) > _MAX_SHOWN else ""
-        message = (
-            f"job `{name}` runs with another template; only the number of trainers can change:{shown}{more}"
-        )
-        raise StateError(message, hint=f"end it first: {again}")
+        message = f"job `{name}` runs, and only its number of trainers can change so:{shown}{more}"
+        raise StateError(message, hint=f"end it first: {again}. {fresh_words(cluster, plan)}")
+
+
+def fresh_words(cluster: Cluster, plan: JobPlan) -> str:
+    """What to do where the run on the volume cannot go on."""
+    delete = cluster.command(f"job delete {plan.names.job} --with-output", plan.namespace)
+    return (
+        "The run on its volume goes on then, which it cannot with another model, other data or other passes: "
+        f"for those `{delete}` first, or another `submit.job_name`"
+    )
+
+
+def file_changes(cluster: Cluster, plan: JobPlan) -> list[str]:
+    """In which files the package of the job on the cluster differs; nothing where there is none."""
+    item = cluster.get(kinds.CONFIG_MAP, plan.names.package, namespace=plan.namespace)
+    if item is None:
+        return []
+    before, after = _files(item), _files(package_map(plan))
+    words = {(True, True): "is another one", (False, True): "is new", (True, False): "is gone"}
+    return [
+        f"file `{name}` {words[name in before, name in after]}"
+        for name in sorted({*before, *after})
+        if before.get(name) != after.get(name)
+    ]
+
+
+def _files(item: Object) -> dict[str, tuple[str, str]]:
+    return {
+        name: (key, content)
+        for key in ("data", "binaryData")
+        for name, content in (item.get(key) or {}).items()
+    }
 
 
 def old_workloads(cluster: Cluster, plan: JobPlan) -> list[Object]:
@@ -90,15 +128,29 @@ def finished_phase(item: Object) -> str:
 
 
 def _template_changes(old: Object, new: Object) -> list[str]:
-    before = (old["metadata"].get("annotations") or {}).get(TEMPLATE_ANNOTATION)
-    after = new["metadata"]["annotations"][TEMPLATE_ANNOTATION]
-    if before == after:
+    if _digest(old) == _digest(new):
         return []
-    there, wanted = fixed_part(old["spec"]), fixed_part(new["spec"])
+    there, wanted = _without_package(fixed_part(old["spec"])), _without_package(fixed_part(new["spec"]))
     if kind_of(old) != kinds.VOLCANO_JOB:
         there = _stated(there, wanted)
-    found = list(differences(there, wanted))
-    return found or [f"annotation `{TEMPLATE_ANNOTATION}`: {before} -> {after}"]
+    return list(differences(there, wanted))
+
+
+def _is_other_template(old: list[Object], wanted: dict[tuple[Kind, str], Object]) -> bool:
+    jobs = [(item, wanted.get((kind_of(item), item["metadata"]["name"]))) for item in old]
+    return any(job is not None and _digest(item) != _digest(job) for item, job in jobs)
+
+
+def _digest(item: Object) -> str | None:
+    found: str | None = (item["metadata"].get("annotations") or {}).get(TEMPLATE_ANNOTATION)
+    return found
+
+
+def _without_package(spec: Object) -> Object:
+    """Without the digest of the files: those that differ are named themselves, once."""
+    for part in spec.get("tasks") or [spec]:
+        (part["template"]["metadata"].get("annotations") or {}).pop(PACKAGE_ANNOTATION, None)
+    return spec
 
 
 def _stated(old: Any, new: Any) -> Any:

@@ -19,7 +19,6 @@ from clickmill.data.source import DataSet
 from clickmill.errors import (
     RUN_ENDED,
     ClickmillError,
-    ConfigError,
     EpochError,
     TokenError,
     WireError,
@@ -40,6 +39,7 @@ from clickmill.train.cluster.meter import Meter
 from clickmill.train.cluster.origin import ORIGIN, Start, check_origin, start_from
 from clickmill.train.cluster.prefetching import Prefetcher
 from clickmill.train.cluster.publishing import Publisher
+from clickmill.train.cluster.refusal import refusal
 from clickmill.train.cluster.scoring import Scorer
 from clickmill.train.cluster.snapshot_files import Servers, SnapshotFiles
 from clickmill.train.cluster.stream import Stream
@@ -343,11 +343,7 @@ class ClusterTrainer:
                     self._end = answer["summary"]
                     return None
                 case "refused":
-                    raise ConfigError(
-                        f"the coordinator refuses this trainer: {answer['reason']}",
-                        hint="undo the change, or start a new run in another folder, "
-                        "from a checkpoint of this one: `init_model_path`",
-                    )
+                    raise refusal(answer["reason"])
                 case _:
                     # The coordinator knows whom it waits for, and for how long.
                     self._failing_since = None

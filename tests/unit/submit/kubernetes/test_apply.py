@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from clickmill.errors import KubernetesError, NotFoundError, StateError
+from clickmill.errors import KubernetesError, NotFoundError, RefusedError, StateError
 from clickmill.kube.client import Cluster
 from clickmill.submit.kubernetes.api import finished_phase, manifest, submit
 from clickmill.submit.kubernetes.digest import differences
+from clickmill.submit.kubernetes.plan import JobPlan
 
 from ...kube.api_server import Answer, Request, serving, status
 from .plans import plan_of
@@ -24,17 +25,13 @@ class Store:
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
     refused: str = ""
     """End of the address of what is refused."""
+    rivals: list[Callable[[], None]] = field(default_factory=list)
+    """What others do just before a write that is guarded by a version."""
 
     def answer(self, request: Request) -> Answer:
         name = request.path.rpartition("/")[2]
         if request.method == "PATCH":
-            if self.refused and request.path.endswith(self.refused):
-                return status(404, "NotFound", "the server could not find the requested resource")
-            old = self.objects.get(request.path, {})
-            new = {**old, **request.body, "metadata": {**old.get("metadata", {}), **request.body["metadata"]}}
-            if "dryRun" not in request.parameters:
-                self.objects[request.path] = new
-            return 200, new
+            return self._applied(request)
         if request.method == "POST":
             assert request.parameters["dryRun"] == "All"
             return 201, request.body
@@ -45,6 +42,56 @@ class Store:
             return 200, {"items": []}
         found = self.objects.get(request.path)
         return (200, found) if found else status(404, "NotFound", f"{name} not found")
+
+    def _applied(self, request: Request) -> Answer:
+        if self.refused and request.path.endswith(self.refused):
+            return status(404, "NotFound", "the server could not find the requested resource")
+        old = self.objects.get(request.path, {})
+        version = request.body["metadata"].get("resourceVersion")
+        if self.rivals and version is not None:
+            self.rivals.pop()()
+        if version is not None and version != old["metadata"]["resourceVersion"]:
+            return status(409, "Conflict", "the object has been modified")
+        metadata = {**old.get("metadata", {}), **request.body["metadata"]}
+        if "annotations" in metadata:  # those of other owners stay
+            others = old.get("metadata", {}).get("annotations", {})
+            metadata["annotations"] = {**others, **metadata["annotations"]}
+        new = {**old, **request.body, "metadata": metadata}
+        if "dryRun" not in request.parameters:
+            self.objects[request.path] = new
+        return 200, new
+
+    @property
+    def size(self) -> dict[str, Any]:
+        return self.objects["/api/v1/namespaces/team/configmaps/criteo-job-size"]
+
+    def scale(self, number: int, left: str = "2") -> None:
+        """What `clickmill job scale --pservers` leaves."""
+        for path, item in self.objects.items():
+            spec = item.get("spec", {})
+            if path.endswith("/jobs/criteo-job"):
+                spec["tasks"][0] |= {"replicas": number, "minAvailable": number}
+                spec["minAvailable"] = number + 1
+            elif path.endswith("/jobs/criteo-job-pserver"):
+                spec |= {"completions": number, "parallelism": number}
+        self.size["data"]["pservers"] = str(number)
+        self.size["metadata"]["annotations"]["clickmill.io/scaled-pservers"] = left
+
+    def stop(self) -> None:
+        """What `clickmill job stop` leaves."""
+        self.objects = {path: item for path, item in self.objects.items() if "/jobs/" not in path}
+
+    @property
+    def servers(self) -> tuple[int, str]:
+        """Pods that there shall be, and what they are told."""
+        (found,) = (
+            part.get("replicas") or part["completions"]
+            for item in self.objects.values()
+            for part in item.get("spec", {}).get("tasks") or [item.get("spec", {})]
+            if part.get("template", {}).get("metadata", {}).get("labels", {}).get("clickmill.io/role")
+            == "pserver"
+        )
+        return found, self.size["data"]["pservers"]
 
     @property
     def job(self) -> dict[str, Any]:
@@ -89,12 +136,136 @@ def test_more_trainers_are_a_change(cluster: Cluster, store: Store) -> None:
     assert store.job["spec"]["tasks"][1]["replicas"] == 5
 
 
+def with_numbers(plan: JobPlan, *, pservers: int = 2, trainers: int = 2) -> JobPlan:
+    first, second = plan.roles
+    first = replace(first, replicas=pservers, min_available=pservers)
+    return replace(plan, roles=(first, replace(second, replicas=trainers)))
+
+
+SCHEDULERS = pytest.mark.parametrize("plan", [plan_of(), plan_of("  scheduler: default\n")])
+
+
+@SCHEDULERS
+def test_servers_that_were_added_stay_when_the_job_is_submitted_again(
+    cluster: Cluster, store: Store, plan: JobPlan
+) -> None:
+    submit(cluster, plan)
+    store.scale(3)
+    told: list[str] = []
+    found = submit(cluster, plan, tell=told.append)
+    assert {each.change for each in found.objects} == {"unchanged"}
+    assert told == ["job `criteo-job` was scaled to 3 pservers and keeps them; backend.yaml says 2"]
+    assert store.servers == (3, "3")
+    assert submit(cluster, with_numbers(plan, trainers=5)).change == "changed"
+    assert store.servers == (3, "3")
+
+
+@SCHEDULERS
+def test_the_number_that_the_job_was_scaled_to_is_taken_from_then_on(
+    cluster: Cluster, store: Store, plan: JobPlan
+) -> None:
+    submit(cluster, plan)
+    store.scale(3)
+    told: list[str] = []
+    assert submit(cluster, with_numbers(plan, pservers=3), tell=told.append).change == "unchanged"
+    found = submit(cluster, with_numbers(plan, pservers=3, trainers=4), tell=told.append)
+    assert (found.change, told) == ("changed", [])
+    store.scale(4, "2 3")
+    assert submit(cluster, with_numbers(plan, pservers=3, trainers=4)).change == "unchanged"
+    assert store.servers == (4, "4")
+
+
+@SCHEDULERS
+@pytest.mark.parametrize("number", [1, 4])
+def test_another_number_of_servers_is_left_to_the_command_that_moves_buckets(
+    cluster: Cluster, store: Store, plan: JobPlan, number: int
+) -> None:
+    submit(cluster, plan)
+    for live in (2, 3):
+        store.scale(live)
+        with pytest.raises(
+            StateError, match=f"has {live} pservers and backend.yaml asks for {number}"
+        ) as caught:
+            submit(cluster, with_numbers(plan, pservers=number))
+        assert caught.value.hint == f"`clickmill job scale criteo-job --pservers {number}`"
+        assert store.servers == (live, str(live))
+
+
+@SCHEDULERS
+def test_a_scaled_job_that_was_stopped_goes_on_with_its_servers(
+    cluster: Cluster, store: Store, plan: JobPlan
+) -> None:
+    submit(cluster, plan)
+    store.scale(3)
+    store.stop()
+    submit(cluster, plan)
+    assert store.servers == (3, "3")
+    store.stop()
+    submit(cluster, with_numbers(plan, pservers=4))
+    assert store.servers == (4, "4"), "its coordinator has never been started with 4"
+    store.stop()
+    with pytest.raises(StateError, match="goes on with 4"):
+        submit(cluster, plan)
+    submit(cluster, with_numbers(plan, pservers=4))
+    submit(cluster, with_numbers(plan, pservers=4), replace=True)
+    assert store.servers == (4, "4")
+
+
+def test_pods_are_not_told_of_servers_that_are_still_being_added(cluster: Cluster, store: Store) -> None:
+    submit(cluster, plan_of())
+    store.scale(3)
+    store.size["data"]["pservers"] = "2"
+    submit(cluster, plan_of())
+    assert store.servers == (3, "2")
+
+
+def test_servers_that_are_added_while_a_job_is_submitted_stay(cluster: Cluster, store: Store) -> None:
+    submit(cluster, plan_of())
+    store.job["metadata"]["resourceVersion"] = "1"
+
+    def scale() -> None:
+        store.scale(3)
+        store.job["metadata"]["resourceVersion"] = "2"
+
+    store.rivals.append(scale)
+    submit(cluster, with_numbers(plan_of(), trainers=4))
+    assert store.servers == (3, "3")
+    assert store.job["spec"]["tasks"][1]["replicas"] == 4
+
+
 def test_another_image_is_refused_and_named(cluster: Cluster, store: Store) -> None:
     submit(cluster, plan_of())
     other = plan_of("  image_pull_policy: Always\n")
     with pytest.raises(StateError, match=r"imagePullPolicy: \"IfNotPresent\" -> \"Always\"") as caught:
         submit(cluster, other)
     assert "clickmill job delete criteo-job" in (caught.value.hint or "")
+
+
+@SCHEDULERS
+def test_files_that_differ_are_named_once(cluster: Cluster, store: Store, plan: JobPlan) -> None:
+    submit(cluster, replace(plan, package={"config.yaml": b"a", "model.py": b"b", "old.py": b"c"}))
+    other = replace(plan, package={"config.yaml": b"a", "model.py": b"\xff", "new.py": b"d"})
+    with pytest.raises(StateError) as caught:
+        submit(cluster, other)
+    assert str(caught.value).splitlines()[1:] == [
+        "  file `model.py` is another one",
+        "  file `new.py` is new",
+        "  file `old.py` is gone",
+    ]
+    assert "clickmill job delete criteo-job --with-output" in (caught.value.hint or "")
+    told: list[str] = []
+    submit(cluster, other, replace=True, tell=told.append)
+    assert told[0].startswith("file `model.py` is another one; file `new.py` is new; file `old.py` is gone. ")
+    assert "clickmill job delete criteo-job --with-output" in told[0]
+
+
+def test_hints_name_a_namespace_that_is_not_that_of_the_context(store: Store) -> None:
+    with serving(store.answer) as server, server.cluster("lab") as cluster:
+        lab = replace(plan_of(), namespace="lab")
+        submit(cluster, lab)
+        with pytest.raises(StateError) as caught:
+            submit(cluster, replace(plan_of("  image_pull_policy: Always\n"), namespace="lab"))
+        assert "`clickmill job delete criteo-job -n lab`" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("phase", ["Completed", "Failed", "Terminated", "Aborted"])
@@ -117,6 +288,22 @@ def test_a_job_that_runs_in_the_other_way_is_refused(cluster: Cluster, store: St
     submit(cluster, plain, replace=True)
     names = {path.rpartition("/")[2] for path in store.objects if "/jobs/" in path}
     assert names == {"criteo-job-pserver", "criteo-job-trainer"}
+
+
+def test_a_queue_that_is_not_there_is_told_with_its_remedy(store: Store) -> None:
+    words = (
+        'admission webhook "validatejob.volcano.sh" denied the request: unable to find job queue: '
+        'queue.scheduling.volcano.sh "nobody" not found;'
+    )
+
+    def refuse(request: Request) -> Answer:
+        is_job = request.method == "PATCH" and request.path.endswith("/jobs/criteo-job")
+        return status(400, "BadRequest", words) if is_job else store.answer(request)
+
+    with serving(refuse) as server, pytest.raises(RefusedError, match="nobody") as caught:
+        submit(server.cluster(), plan_of("  queue: nobody\n"))
+    assert "deploy/k8s/queues.yaml" in (caught.value.hint or "")
+    assert "kubernetes.queue" in (caught.value.hint or "")
 
 
 def test_objects_of_others_are_left_alone(cluster: Cluster, store: Store) -> None:

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from clickmill.submit.kubernetes.check.objects import check_image
+from clickmill.submit.kubernetes.check.objects import check_image, check_named
 from clickmill.submit.kubernetes.check.room import is_allowed, place
 
+from ...kube.api_server import serving, status
 from .plans import plan_of
 
 
@@ -55,3 +56,11 @@ def test_an_image_is_known_by_the_names_that_nodes_give_it(image: str, names: li
     settings = plan_of().settings.model_copy(update={"image": image})
     (finding,) = check_image(settings, [_node(images=[names])])
     assert finding.state == state
+
+
+def test_a_pull_secret_that_is_not_there_is_a_warning() -> None:
+    settings = plan_of("  image_pull_secrets: [registry]\n").settings
+    with serving(lambda _: status(404, "NotFound", "not found")) as server:
+        (finding,) = check_named(server.cluster(), settings, "team")
+    assert finding.state == "warn", "pods start without it"
+    assert "kubectl create secret docker-registry registry -n team" in finding.remedy

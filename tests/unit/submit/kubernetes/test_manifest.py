@@ -128,26 +128,22 @@ def test_the_gang_is_all_servers_and_one_trainer(servers: int, trainers: int) ->
 
 
 @settings(max_examples=20)
-@given(trainers=st.integers(1, 50))
-def test_another_number_of_trainers_is_the_same_template(trainers: int) -> None:
-    (old,), (new,) = _workloads(plan_of_size(2, 2)), _workloads(plan_of_size(2, trainers))
+@given(servers=st.integers(1, 50), trainers=st.integers(1, 50))
+def test_other_numbers_of_servers_and_trainers_are_the_same_template(servers: int, trainers: int) -> None:
+    (old,), (new,) = _workloads(plan_of_size(2, 2)), _workloads(plan_of_size(servers, trainers))
     assert old["metadata"]["annotations"] == new["metadata"]["annotations"]
     assert [task["template"] for task in old["spec"]["tasks"]] == [
         task["template"] for task in new["spec"]["tasks"]
     ]
 
 
-def test_another_number_of_servers_or_other_files_are_another_template() -> None:
+def test_other_files_are_another_template() -> None:
     digests = {
         job["metadata"]["annotations"]["clickmill.io/template"]
-        for plan in (
-            plan_of_size(2, 2),
-            plan_of_size(3, 2),
-            plan_of(package={"config.yaml": b"mode: other\n"}),
-        )
+        for plan in (plan_of(), plan_of(package={"config.yaml": b"mode: other\n"}))
         for job in _workloads(plan)
     }
-    assert len(digests) == 3
+    assert len(digests) == 2
 
 
 def plan_of_size(servers: int, trainers: int) -> JobPlan:

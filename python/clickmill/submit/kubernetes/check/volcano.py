@@ -19,6 +19,7 @@ INSTALL = (
     "helm install volcano volcano --repo https://volcano-sh.github.io/helm-charts -n volcano-system "
     "--create-namespace; or use `kubernetes.scheduler: default`"
 )
+QUEUE_REMEDY = "kubectl apply -f deploy/k8s/queues.yaml, or name another one as `kubernetes.queue`"
 _KINDS = (kinds.VOLCANO_JOB, kinds.POD_GROUP, kinds.QUEUE, kinds.COMMAND)
 _NAMESPACE = "volcano-system"
 _PARTS = {
@@ -80,8 +81,7 @@ def _queue(cluster: Cluster, name: str) -> Finding:
     except ForbiddenError:
         return Finding(_TOPIC, what, "unknown", "this user may not look at queues")
     if queue is None:
-        remedy = "kubectl apply -f deploy/k8s/queues.yaml, or name another one as `kubernetes.queue`"
-        return Finding(_TOPIC, what, "lacks", "there is none", remedy)
+        return Finding(_TOPIC, what, "lacks", "there is none", QUEUE_REMEDY)
     state = (queue.get("status") or {}).get("state", "")
     if state != "Open":
         remedy = f"vcctl queue operate -n {name} -a open"
