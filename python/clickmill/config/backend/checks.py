@@ -32,7 +32,7 @@ def submit_problems(config: Config, backend: BackendConfig) -> list[Problem]:
         problems += _runner(config, runner)
         if backend.backend == "PaddleCloud":
             problems += _paddlecloud_runner(config, backend, runner)
-    return problems + backend_problems(backend) + exposed_secrets(backend, config)
+    return [*problems, *backend_problems(backend), *exposed_secrets(backend, config)]
 
 
 def backend_problems(backend: BackendConfig) -> list[Problem]:
