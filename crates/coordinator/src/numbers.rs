@@ -27,12 +27,10 @@ impl Coordinator {
 
     /// When the smaller number is enough; nothing where there is one number only.
     pub(crate) fn gathering_until(&self) -> Option<Duration> {
-        match self.phase {
-            Phase::Gathering { since } if self.launched.is_some() => {
-                Some(since + self.settings.gather_deadline)
-            }
-            _ => None,
-        }
+        let Phase::Gathering { since } = self.phase else {
+            return None;
+        };
+        self.launched.map(|_| since + self.settings.gather_deadline)
     }
 
     /// All that are needed are there: from now on their number is that of the run.

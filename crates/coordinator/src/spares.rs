@@ -92,12 +92,15 @@ mod tests {
     }
 
     fn given(actions: &[Action]) -> Option<u32> {
-        actions.iter().find_map(|action| match action {
-            Action::Reply {
-                reply: Reply::Registered { index, .. },
-                ..
-            } => Some(*index),
-            _ => None,
+        actions.iter().find_map(|action| {
+            let Action::Reply { reply, .. } = action else {
+                return None;
+            };
+            if let Reply::Registered { index, .. } = reply {
+                Some(*index)
+            } else {
+                None
+            }
         })
     }
 
@@ -127,16 +130,15 @@ mod tests {
 
     /// All commands to load, by server.
     fn loads(actions: &[Action]) -> Vec<u32> {
-        let load = |action: &Action| match action {
-            Action::Call {
-                server,
-                command: Command::Load { index, .. },
-                ..
-            } => {
-                assert_eq!(server, index);
-                Some(*server)
-            }
-            _ => None,
+        let load = |action: &Action| {
+            let Action::Call { server, command, .. } = action else {
+                return None;
+            };
+            let Command::Load { index, .. } = command else {
+                return None;
+            };
+            assert_eq!(server, index);
+            Some(*server)
         };
         actions.iter().filter_map(load).collect()
     }

@@ -100,20 +100,20 @@ impl World {
                 }
             }
             Body::Server(server) => {
-                let request = match (server.is_registered && self.is_connected(process), server.index) {
-                    (true, Some(index)) => Request::ServerHeartbeat {
+                let is_registered = server.is_registered && self.is_connected(process);
+                let request = if let Some(index) = server.index.filter(|_| is_registered) {
+                    Request::ServerHeartbeat {
                         index,
                         incarnation: server.incarnation,
                         statistics: ServerStatistics::default(),
-                    },
-                    _ => {
-                        let index = server.index.or(server.last_index).or(server.wanted_index);
-                        Request::Register {
-                            index,
-                            is_fixed: index.is_some() && index == server.wanted_index,
-                            address: process.to_string(),
-                            incarnation: server.incarnation,
-                        }
+                    }
+                } else {
+                    let index = server.index.or(server.last_index).or(server.wanted_index);
+                    Request::Register {
+                        index,
+                        is_fixed: index.is_some() && index == server.wanted_index,
+                        address: process.to_string(),
+                        incarnation: server.incarnation,
                     }
                 };
                 self.send(process, request);
