@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _CONFIG_STATES = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
 _MOUNT_REASONS = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
+_FIRST_TRIES_S = 10.0
+"""A node may be told of the volumes of a new pod before it may read them; it tries again within seconds."""
 _IMAGE_REMEDY = f"{IMAGE_REMEDY}; mend it and submit with `--replace`"
 _REFUSALS: tuple[tuple[str, Kind, str], ...] = (
     ("exceeded quota", "quota", "ask for less, or have the quota raised: `kubectl describe resourcequota`"),
@@ -133,7 +135,9 @@ def _mounts(pods: Sequence[Pod], events: Sequence[Event]) -> Iterator[Reason]:
     told: dict[str, list[str]] = {}
     for event in events:
         pod = starting.get(event.about)
-        if pod is not None and event.reason in _MOUNT_REASONS:
+        if pod is None or seconds_between(pod.created) < _FIRST_TRIES_S:
+            continue
+        if event.reason in _MOUNT_REASONS:
             titles = told.setdefault(event.message, [])
             if pod.title not in titles:
                 titles.append(pod.title)

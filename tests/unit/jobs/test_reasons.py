@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -179,6 +180,15 @@ def test_a_volume_that_cannot_be_mounted_is_told(state, cluster):
     )
     state.add(*bound(made), running(made, "pserver", 0), pod(made, "trainer", 0, node="n1"), trouble)
     assert "trainer 0 cannot start: hostPath type check failed" in reasons(cluster)["volume"]
+
+
+def test_a_volume_that_a_node_may_not_read_at_once_is_no_trouble_yet(state, cluster):
+    made = plan(pservers=1, trainers=1)
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    trouble = event("ctr-trainer-0", "Pod", "FailedMount", "no relationship found between node", now)
+    young = pod(made, "trainer", 0, node="n1", created=now)
+    state.add(*bound(made), running(made, "pserver", 0), young, trouble)
+    assert "volume" not in reasons(cluster)
 
 
 VOLCANO_WORDS = (
