@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 NAME = "bench"
 ROWS = 3000
-SHORT, LONG, ENDLESS = 10, 60, 100_000
+SHORT, LONG, ENDLESS = 10, 60, 5000
 CONFIG = """
 workspace: "./"
 mode: train
