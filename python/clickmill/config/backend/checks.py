@@ -46,7 +46,9 @@ def submit_notes(config: Config, backend: BackendConfig) -> list[Problem]:
     """What is allowed but may not be meant."""
     if backend.backend == "PaddleCloud":
         return list(_paddlecloud_notes(config, backend))
-    return list(_other_notes(backend))
+    if backend.backend == "Kubernetes":
+        return list(notes_on_variables(backend))
+    return list(_idle_keys(backend))
 
 
 def is_single_card(backend: BackendConfig, runner: RunnerConfig) -> bool:
@@ -172,11 +174,8 @@ def _paddlecloud_notes(config: Config, backend: BackendConfig) -> Iterator[Probl
         yield config.problem("one worker with one card is what `class: train` is for", place)
 
 
-def _other_notes(backend: BackendConfig) -> Iterator[Problem]:
+def _idle_keys(backend: BackendConfig) -> Iterator[Problem]:
     """A key that is set to something and does nothing must not look as if it did."""
-    if backend.backend == "Kubernetes":
-        yield from notes_on_variables(backend)
-        return
     if backend.config.output_path:
         message = (
             "has no effect here; `output_path` of the runner says where the job writes, and "
