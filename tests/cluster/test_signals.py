@@ -36,11 +36,16 @@ class Reader:
 
     def freeze(self, pid):
         os.kill(pid, signal.SIGSTOP)
-        threads = list(Path(f"/proc/{pid}/task").iterdir())
-        # Until the last of them has stopped it may still answer.
-        while any("State:\\tT" not in (thread / "status").read_text() for thread in threads):
+        # Until the last of its threads has stopped it may still answer.
+        while any(self.runs(thread) for thread in Path(f"/proc/{pid}/task").iterdir()):
             pass
         self.server.with_name("frozen").touch()
+
+    def runs(self, thread):
+        try:
+            return "State:\\tT" not in (thread / "status").read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            return False
 '''
 
 

@@ -132,5 +132,5 @@ def test_a_child_dies_with_its_parent(folder: Path):
 def _is_alive(number: int) -> bool:
     try:
         return " Z " not in Path(f"/proc/{number}/stat").read_text()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
