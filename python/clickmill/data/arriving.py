@@ -135,7 +135,7 @@ class Arriving:
             # No room for what comes next: when it is its turn, those before have made some.
             if not self.arrivals.wait_until_asked(place):
                 raise Cancelled
-            held = self._fetcher.hold(file, while_full=self._release_finished)
+            held = self._fetcher.hold(file, while_waiting=self._release_finished)
             assert held is not None
         with self._lock:
             if not self._fetcher.stop.is_set():

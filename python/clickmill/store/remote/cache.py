@@ -38,7 +38,8 @@ MAX_BYTES = "CLICKMILL_CACHE_BYTES"
 _MARGIN_BYTES = 64 << 20
 """Left free on the disk for others."""
 _ROOM_PATIENCE_S = 30.0
-_LOOK_S = 0.2
+_FIRST_LOOK_S, _LOOK_S = 0.005, 0.2
+"""Pauses between looks at what another has to do first."""
 
 
 class Held:
@@ -93,30 +94,33 @@ class Cache:
         fill: Callable[[Path], None],
         *,
         is_needed: bool = True,
-        while_full: Callable[[], None] = lambda: None,
+        while_waiting: Callable[[], None] = lambda: None,
     ) -> tuple[Held, bool] | None:
         """The copy of `key`, and whether it was there; `fill` makes it in a folder that it is given.
 
-        Waits for another process that makes it. When there is no room: None where it is not `is_needed`, else
-        `while_full` is called now and then, and at last StorageError raised.
+        Waits for another process that makes it, and for room: None where that is lacking and it is not
+        `is_needed`, StorageError where none comes. `while_waiting` is called now and then.
         """
         was_there = True
         while True:
-            held = self._use(key)
+            held = self._use(key, while_waiting)
             if held is not None:
                 return held, was_there
-            wait = while_full if is_needed else None
-            if not self._make(key, num_bytes, fill, wait):
+            if not self._make(key, num_bytes, fill, while_waiting if is_needed else None):
                 return None
             was_there = False
 
     def _entry(self, key: str) -> Path:
         return self.folder / hashlib.sha256(key.encode()).hexdigest()[:32]
 
-    def _use(self, key: str) -> Held | None:
+    def _use(self, key: str, while_waiting: Callable[[], None]) -> Held | None:
         entry = self._entry(key)
         lock = self._lock(entry)
-        lock.wait(fcntl.LOCK_SH)
+        try:
+            lock.share(while_waiting)
+        except BaseException:
+            lock.close()
+            raise
         if (entry / "content").is_dir():
             os.utime(lock.path)
             return Held(entry / "content", lock)
@@ -126,11 +130,11 @@ class Cache:
     def _make(
         self, key: str, num_bytes: int, fill: Callable[[Path], None], wait: Callable[[], None] | None
     ) -> bool:
-        """Make the copy, unless another process has made it meanwhile; False where there is no room."""
+        """Make the copy, unless another process does or has done so; False where there is no room."""
         entry = self._entry(key)
         with self._lock(entry) as lock:
-            lock.wait(fcntl.LOCK_EX)
-            if (entry / "content").is_dir():
+            # To wait here would be to wait until those are done who use what another has made meanwhile.
+            if not lock.try_own() or (entry / "content").is_dir():
                 return True
             try:
                 # Of a process that was killed.
@@ -172,7 +176,7 @@ class Cache:
         deadline = time.monotonic() + self._room_patience_s
         while True:
             with _Lock(self.folder / "room.lock") as lock:
-                lock.wait(fcntl.LOCK_EX)
+                lock.own()
                 missing = self._make_room(num_bytes)
                 if missing <= 0:
                     with durable.writing(entry):
@@ -246,18 +250,30 @@ class _Lock:
     ) -> None:
         self.close()
 
-    def wait(self, kind: int) -> None:
-        """Lock it, however long that takes."""
+    def own(self) -> None:
+        """Lock it for this one alone, however long that takes."""
         while True:
-            fcntl.flock(self._descriptor, kind)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX)
             if self._is_there():
                 return
             self._open()
 
+    def share(self, while_waiting: Callable[[], None]) -> None:
+        """Lock it beside others who do so, when the one has gone who has it alone."""
+        pause_s = _FIRST_LOOK_S
+        while not self._try(fcntl.LOCK_SH):
+            while_waiting()
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 2, _LOOK_S)
+            self._open()
+
     def try_own(self) -> bool:
-        """Lock it for this one alone, if nobody else has."""
+        """Lock it for this one alone, if nobody else has it."""
+        return self._try(fcntl.LOCK_EX)
+
+    def _try(self, kind: int) -> bool:
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._descriptor, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
         return self._is_there()

@@ -53,7 +53,7 @@ class Fetcher:
             download(each, folder / each.name, stop=self.stop)
 
     def hold(
-        self, file: RemoteFile, *, is_needed: bool = True, while_full: Callable[[], None] = lambda: None
+        self, file: RemoteFile, *, is_needed: bool = True, while_waiting: Callable[[], None] = lambda: None
     ) -> Held | None:
         """A copy, made if need be; None where it is not `is_needed` and there is no room.
 
@@ -64,7 +64,7 @@ class Fetcher:
             sum(each.num_bytes for each in self._together(file)),
             lambda folder: self._fill(file, folder),
             is_needed=is_needed,
-            while_full=lambda: self._wait(while_full),
+            while_waiting=lambda: self._wait(while_waiting),
         )
         if found is None:
             return None
@@ -78,10 +78,10 @@ class Fetcher:
                 raise
         return held
 
-    def _wait(self, while_full: Callable[[], None]) -> None:
+    def _wait(self, while_waiting: Callable[[], None]) -> None:
         if self.stop.is_set():
             raise Cancelled
-        while_full()
+        while_waiting()
 
     def _check(self, file: RemoteFile) -> None:
         """Look whether a file still is what it was, of which there is a copy."""

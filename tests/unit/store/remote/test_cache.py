@@ -164,6 +164,39 @@ def test_who_comes_while_another_makes_it_waits_for_it(cache):
     assert (held.path / "file").read_bytes() == b"half" * 5
 
 
+def test_who_comes_too_late_to_make_it_does_not_wait_for_those_who_use_it(cache, monkeypatch):
+    """Trainers of one round use a file together: one that waited for the other would wait for itself."""
+    look = cache._use
+    others = []
+
+    def look_just_before_another_makes_it(*arguments):
+        found = look(*arguments)
+        if not others:
+            assert found is None
+            others.append(hold(Cache(cache.folder), "a"))
+        return found
+
+    monkeypatch.setattr(cache, "_use", look_just_before_another_makes_it)
+    calls = []
+    held, _ = cache.hold("a", 10, filler(10, calls))
+    assert (held.path, calls) == (others[0].path, [])
+
+
+def test_the_wait_for_another_process_can_be_given_up(cache):
+    class GivenUpError(Exception):
+        pass
+
+    def give_up():
+        raise GivenUpError
+
+    process, said = holder(cache, is_slow=True)
+    with process:
+        assert said == "filling"
+        with pytest.raises(GivenUpError):
+            hold(cache, "a", while_waiting=give_up)
+        process.communicate("")
+
+
 def test_the_environment_says_where_and_how_much(tmp_path, monkeypatch):
     monkeypatch.setenv("CLICKMILL_CACHE", str(tmp_path / "own"))
     monkeypatch.setenv("CLICKMILL_CACHE_BYTES", "15B")
