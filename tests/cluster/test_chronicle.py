@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from clickmill.launch.role import OWN_LOG_VARIABLE
 from clickmill.train.checkpoint import open_checkpoint
 from clickmill.train.journal import read_journal, read_lines
 from clickmill.train.report import write_report
@@ -31,6 +32,20 @@ def test_intervals_passes_and_checkpoints_count_the_same_steps(cluster_place, st
         assert begin < interval["step"] <= ends[interval["pass_number"]]
     assert all(first < second for first, second in itertools.pairwise(ends))
     assert ends[-1] == open_checkpoint(cluster_place / summary["checkpoint"]).manifest.step
+
+
+@pytest.mark.parametrize("has_own_log", [False, True])
+def test_every_trainer_with_a_log_of_its_own_tells_how_it_goes(cluster_place, has_own_log):
+    options = ("runner.0.print_interval=5", "runner.0.epochs=1")
+    own, _ = run_fleet(
+        cluster_place, 1, 2, *options, environment={OWN_LOG_VARIABLE: "1"} if has_own_log else {}
+    )
+    lines = [member.words.count("TRAIN --> pass: 0 batch: ") for member in own.members]
+    assert sum(map(bool, lines)) == 1 + has_own_log
+    steps = [interval["step"] for interval in told(cluster_place, "interval")]
+    assert len(set(steps)) == len(steps), "one of them writes the journal"
+    assert len(steps) in lines
+    assert sum(member.words.count("pass_id: 0, ") for member in own.members) == 1
 
 
 def test_the_summary_counts_the_seconds_of_all_passes(tmp_path):

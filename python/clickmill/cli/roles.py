@@ -20,6 +20,7 @@ from clickmill.cli.progress import training_observers
 from clickmill.cli.runs import print_summary
 from clickmill.errors import ConfigError
 from clickmill.launch.address import parse_address
+from clickmill.launch.role import OWN_LOG_VARIABLE
 
 if TYPE_CHECKING:
     from clickmill.config import Config, RunnerConfig
@@ -225,6 +226,7 @@ def trainer(
         name=name,
         token=token,
         observers=training_observers(is_shown=not json),
+        has_own_log=bool(os.environ.get(OWN_LOG_VARIABLE)),
         monitoring=monitoring,
     ).run()
     if json:

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 PROGRESS_VARIABLE = "CLICKMILL_PROGRESS"
 """Set: the role tells its progress on stdout."""
+OWN_LOG_VARIABLE = "CLICKMILL_OWN_LOG"
+"""Set: the words of the role are in a log of their own, in which every trainer tells how the run goes. Where
+several share a terminal, one of them tells for all."""
 
 CLICKMILL = (sys.executable, "-m", "clickmill")
 """This command, whatever it was called as."""

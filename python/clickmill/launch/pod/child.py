@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from clickmill.errors import ConfigError, StateError
+from clickmill.launch.role import OWN_LOG_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -96,7 +97,7 @@ class Child:
                 [sys.executable, "-I", "-S", _BOUND, str(os.getpid()), *self._argv],
                 stdin=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                env=dict(self._environ),
+                env={**self._environ, OWN_LOG_VARIABLE: "1"},
                 process_group=0,
             )
         except OSError as error:

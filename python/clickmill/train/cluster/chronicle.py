@@ -2,7 +2,8 @@
 
 The trainer with the lowest number asks now and then for the metrics, which are counted in one place over all
 trainers; the end of a pass is told by the trainer that decides how to go on after it. All of them append to
-one journal: whoever is the first to tell something in an epoch says at which step that began.
+one journal: whoever is the first to tell something in an epoch says at which step that began. A trainer that
+has a log of its own logs how the run goes in any case, for people look at whichever they like.
 """
 
 from __future__ import annotations
@@ -44,12 +45,14 @@ class Chronicle:
         rates: Rates,
         print_interval: int,
         observers: Sequence[Observer],
+        has_own_log: bool,
     ) -> None:
         self._folder = folder
+        self._has_own_log = has_own_log
         self._own = list(observers)
         """They hear of this trainer's work."""
         self._all: list[Observer] = []
-        """They hear of the whole run."""
+        """They hear of the whole run; empty where this trainer does not speak of it."""
         self._metrics = training_metrics(parts.model)
         self._rates = rates
         self._print_interval = print_interval
@@ -73,6 +76,8 @@ class Chronicle:
         if self._is_chief:
             is_new = membership.place["step"] == 0
             self._all = [LogObserver(), self._open_journal(keep_bytes=0 if is_new else None)]
+        elif self._has_own_log:
+            self._all = [LogObserver()]
         for observer in (*self._own, *self._all):
             observer.run_start(start)
 
@@ -103,11 +108,20 @@ class Chronicle:
             return
         self._pass_number = pass_number
         self._mark = (time.monotonic(), 0)
-        # A worker that has just begun does not know yet how far the run is.
-        self._first_step = max(step, self._epoch.step)
+        # A worker that has just begun, or wrote a checkpoint meanwhile, does not know how far the run is.
+        self._first_step = max(step, self._epoch.step, self._step_of_run() if self._all else 0)
         self._next_line = step
         for observer in (*self._own, *self._all):
             observer.pass_start(pass_number, total_bytes)
+
+    def _step_of_run(self) -> int:
+        """Updates so far, by whichever trainer; 0 where nobody tells."""
+        assert self._coordinator is not None
+        try:
+            return int(self._coordinator.metrics()["step"])
+        except WireError as error:
+            logger.debug("the step of the run is not to be had: %s", error)
+            return 0
 
     def after_step(self, batch: Batch, loss: float, step: int, bytes_done: int) -> None:
         """A batch has been trained on."""
@@ -115,7 +129,7 @@ class Chronicle:
         self._last_step = step
         for observer in self._own:
             observer.advance(batch.num_rows, bytes_done)
-        if self._is_chief and step >= self._next_line:
+        if self._all and step >= self._next_line:
             self._next_line = step + self._print_interval
             self._tell_interval(loss, step)
 
@@ -181,15 +195,15 @@ class Chronicle:
 
     def _tell_all(self, call: Callable[[Observer], None]) -> None:
         """Tell the run's observers, also where this trainer does not speak for the others otherwise."""
-        observers = self._all
-        if not observers:
-            observers = [LogObserver(), self._open_journal(keep_bytes=None)]
-            self._tell_epoch(observers)
-        for observer in (*self._own, *observers):
+        if self._is_chief:
+            for observer in (*self._own, *self._all):
+                call(observer)
+            return
+        journal = self._open_journal(keep_bytes=None)
+        self._tell_epoch([journal])
+        for observer in (*self._own, LogObserver(), journal):
             call(observer)
-        if not self._all:
-            for observer in observers:
-                observer.close()
+        journal.close()
 
     def _open_journal(self, *, keep_bytes: int | None) -> Observer:
         return JournalObserver(Journal(self._folder, keep_bytes=keep_bytes))

@@ -96,8 +96,10 @@ class ClusterTrainer:
         name: str,
         token: str | None,
         observers: Sequence[Observer] = (),
+        has_own_log: bool = False,
         monitoring: Monitoring | None = None,
     ) -> None:
+        """`has_own_log`: it logs how the run goes, whichever trainer speaks for all."""
         self._config = config
         self._runner = runner
         self._phase = phase
@@ -109,6 +111,7 @@ class ClusterTrainer:
         """The runner with the knobs of this process, which others need not share."""
         self._wire = wire_settings("trainer", name, token=token, runner=self._communicating)
         self._observers = tuple(observers)
+        self._has_own_log = has_own_log
         self._monitoring = monitoring
         self._held: dict[int, Stream] = {}
         self._bytes_done = 0
@@ -276,6 +279,7 @@ class ClusterTrainer:
             rates=rates,
             print_interval=runner.print_interval,
             observers=self._observers,
+            has_own_log=self._has_own_log,
         )
         self._decider = Decider(runner, self._parts)
         self._snapshots = SnapshotFiles(folder / "snapshots")
