@@ -313,9 +313,11 @@ def _ended_well_at(pod: Mapping[str, Any] | None) -> str | None:
 def _is_of_earlier_life(pod: Mapping[str, Any] | None, began: float) -> bool:
     """Whether what is told of a pod is of a container that was started before this one."""
     for container in ((pod or {}).get("status") or {}).get("containerStatuses") or []:
-        started = ((container.get("state") or {}).get("running") or {}).get("startedAt")
-        if started:
+        state = container.get("state") or {}
+        if started := (state.get("running") or {}).get("startedAt"):
             return datetime.fromisoformat(started).timestamp() < began - _CLOCK_S
+        # This one runs.
+        return "terminated" in state
     return False
 
 

@@ -176,12 +176,18 @@ def test_a_server_that_is_started_again_after_its_run_rests_until_others_train(
     assert "ips=10.0.0.9,10.0.0.10,10.0.0.20" in lines[-1], "it serves again"
 
 
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"running": {"startedAt": "2026-11-18T01:00:00Z"}},
+        {"terminated": {"exitCode": 0, "finishedAt": "2026-11-18T02:00:00Z"}},
+    ],
+)
 def test_a_server_waits_until_its_own_container_is_told_of(
-    whole: FakeApi, paddle, monkeypatch: pytest.MonkeyPatch
+    whole: FakeApi, paddle, monkeypatch: pytest.MonkeyPatch, state
 ):
     began = datetime(2026, 11, 18, 2, 0, 10, tzinfo=UTC)
     monkeypatch.setattr(module, "_container_began", began.timestamp)
-    state = {"running": {"startedAt": "2026-11-18T01:00:00Z"}}
     put(whole, "pserver", 0, "10.0.0.12", state=state)
     waits = []
 
