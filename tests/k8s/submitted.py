@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from .conftest import DEADLINE_S, poll
 
@@ -98,11 +98,11 @@ class Job:
         told = self.run("job", verb, NAME, *words, "-n", self.namespace, "--json", code=code)
         return json.loads(told) if told else None
 
-    def start(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str, stdout: int | IO[str] = subprocess.PIPE) -> subprocess.Popen[str]:
         """A command that goes on meanwhile; Ctrl-C reaches it where the tests run in the background, too."""
         command = ["env", "--default-signal=INT", sys.executable, "-m", "clickmill", "job", *words]
         command += ["-n", self.namespace]
-        return subprocess.Popen(command, cwd=self.folder, text=True, stdout=subprocess.PIPE)
+        return subprocess.Popen(command, cwd=self.folder, text=True, stdout=stdout)
 
     def await_status(
         self, claim: Callable[[dict[str, Any]], object], what: str, *, deadline_s: float = 3 * DEADLINE_S

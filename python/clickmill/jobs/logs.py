@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 MAX_STREAMS = 64
 """Pods whose logs are read at the same time."""
 _LOOK_S = 1.0
+_HEAR_S = 0.1
 _HOLD_S = 0.5
 """How long a followed line waits for earlier ones of other pods."""
 _AGAIN_S = 1.0
@@ -176,12 +177,11 @@ class Following:
                     self._look()
                     ended = now if self.job.is_over else None
                 with contextlib.suppress(queue.Empty):
-                    while True:
-                        said = self._lines.get(timeout=0.1 if not held else 0.05)
+                    # For a moment: pods that always have something to say keep nobody from looking around.
+                    while len(held) < _MAX_QUEUED and (left_s := now + _HEAR_S - time.monotonic()) > 0:
+                        said = self._lines.get(timeout=left_s)
                         heapq.heappush(held, (said.line.moment, number, time.monotonic() + _HOLD_S, said))
                         number += 1
-                        if len(held) >= _MAX_QUEUED:
-                            break
                 is_drained = ended is not None and (
                     self._has_drained() or time.monotonic() - ended > _DRAIN_S
                 )
@@ -265,9 +265,8 @@ class _Stream:
                             return
                 if not self._is_still_running():
                     return
-            except NotFoundError:
-                return
             except KubernetesError:
+                # A node that has just removed a pod of the same name may not find the new one for a while.
                 if not self._is_still_running():
                     return
             # The connection was lost: go on where it broke.

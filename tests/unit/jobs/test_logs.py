@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 import pytest
@@ -153,6 +154,33 @@ def test_following_goes_on_until_the_job_is_over(state, cluster):
         "pserver 0: ends",
     ]
     assert reading.following.job.phase == "Completed"
+
+
+def test_a_pod_that_never_stops_talking_drowns_nobody(state, cluster):
+    made = plan()
+    state.add(job_object(made, phase="Running"), running(made, "pserver", 0))
+    state.say("ctr-pserver-0", at(1, "listens"))
+    reading = follow(state, cluster)
+    is_over = threading.Event()
+
+    def talk() -> None:
+        while not is_over.wait(0.02):
+            state.say("ctr-pserver-0", at(2, f"{time.monotonic()}"))
+
+    talker = threading.Thread(target=talk)
+    talker.start()
+    try:
+        reading.until(lambda lines: len(lines) > 20)
+        state.say("ctr-trainer-0", at(2, "trains"))
+        state.add(running(made, "trainer", 0))
+        reading.until(lambda lines: "trainer 0: trains" in lines)
+    finally:
+        is_over.set()
+        talker.join()
+        state.say("ctr-pserver-0", is_closed=True)
+        state.say("ctr-trainer-0", is_closed=True)
+        state.add(job_object(made, phase="Completed"))
+        reading.end()
 
 
 def test_a_connection_that_breaks_tells_nothing_twice_and_loses_nothing(state, cluster):
