@@ -54,7 +54,7 @@ def obstacles(cluster: Cluster, job: Job, pods: Sequence[Pod]) -> list[Reason]:
         *_mounts(pods, events),
         *_configs(pods),
         *_refused(job, pods, events),
-        *_lost(pods),
+        *_lost(cluster, pods),
     ]
     return list(dict.fromkeys(found))
 
@@ -174,24 +174,38 @@ def _innermost(message: str) -> str:
     return re.sub(r'^pods "[^"]*" is forbidden: ', "", text)
 
 
-def _lost(pods: Sequence[Pod]) -> Iterator[Reason]:
-    by_node: dict[str, list[str]] = {}
+def _lost(cluster: Cluster, pods: Sequence[Pod]) -> Iterator[Reason]:
+    """Nodes that are gone, or whose kubelet is."""
+    by_node: dict[str, list[Pod]] = {}
     for pod in pods:
-        if pod.node and pod.state == "Terminating" and not pod.is_ready and _is_overdue(pod):
-            by_node.setdefault(pod.node, []).append(pod.title)
-    for node, titles in by_node.items():
+        if pod.node and not pod.is_ready and pod.ending is None:
+            by_node.setdefault(pod.node, []).append(pod)
+    for node, those in by_node.items():
+        if not _is_silent(cluster, node) and not any(map(_is_overdue, those)):
+            continue
         remedy = (
             f"bring the node back; if it is gone for good, `kubectl delete node {node}` lets pods of these "
             "names be made elsewhere"
         )
-        yield Reason(
-            "node", f"node `{node}` does not answer; {listed(titles)} cannot be removed from it", remedy
-        )
+        titles = listed([pod.title for pod in those])
+        words = f"node `{node}` does not answer; on it {'is' if len(those) == 1 else 'are'} {titles}"
+        yield Reason("node", words, remedy)
+
+
+def _is_silent(cluster: Cluster, name: str) -> bool:
+    """Whether the cluster has given up hearing of it; False where this user may not look at nodes."""
+    try:
+        node = cluster.get(kinds.NODE, name)
+    except ForbiddenError:
+        return False
+    conditions = ((node or {}).get("status") or {}).get("conditions") or []
+    return any(each["type"] == "Ready" and each["status"] == "Unknown" for each in conditions)
 
 
 def _is_overdue(pod: Pod) -> bool:
+    """Whether it should have been removed by now."""
     # The API server writes down when the pod should be gone, its grace period included.
-    return seconds_between(pod.item["metadata"]["deletionTimestamp"]) > 5
+    return pod.is_leaving and seconds_between(pod.item["metadata"]["deletionTimestamp"]) > 5
 
 
 def pod_obstacle(cluster: Cluster, pod: Pod) -> Reason | None:

@@ -236,8 +236,18 @@ def test_pods_that_a_lost_node_holds_are_told(state, cluster):
     made = plan(pservers=1, trainers=1)
     lost = running(made, "trainer", 0, node="n2", deleted="2026-01-31T08:10:00Z", conditions=[])
     state.add(*bound(made), running(made, "pserver", 0), lost)
-    assert "node `n2` does not answer; trainer 0 cannot be removed" in reasons(cluster)["node"]
+    assert "node `n2` does not answer; on it is trainer 0" in reasons(cluster)["node"]
     assert "kubectl delete node n2" in reasons(cluster)["node"]
+
+
+@pytest.mark.parametrize(("ready", "is_told"), [("Unknown", True), ("False", False), ("True", False)])
+def test_a_node_that_is_lost_is_told_before_its_pods_are_given_up(state, cluster, ready, is_told):
+    made = plan(pservers=1, trainers=1)
+    lost = [running(made, role, 0, node="n2", conditions=[]) for role in ("pserver", "trainer")]
+    state.add(*bound(made), *lost, node("n1"), node("n2", ready=ready))
+    assert ("node" in reasons(cluster)) == is_told
+    if is_told:
+        assert "on it are pserver 0, trainer 0" in reasons(cluster)["node"]
 
 
 def test_a_failed_job_is_told_by_the_pod_that_failed_first_and_for_good(state, cluster):
