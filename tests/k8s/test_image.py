@@ -91,6 +91,10 @@ def test_it_trains_and_holds_nothing_to_build_with(kubectl: Kubectl, image: str)
     assert json.loads(summary)[0]["train"]["count"] > 0
 
 
+def test_no_program_in_it_makes_its_user_somebody_else(kubectl: Kubectl, image: str):
+    assert said(kubectl, image, "find / -xdev -type f -perm /6000 2>/dev/null; echo looked") == "looked\n"
+
+
 @pytest.mark.parametrize("as_pid_1", ["a role", "a launcher"])
 def test_it_ends_when_it_is_told_to(kubectl: Kubectl, image: str, as_pid_1: str):
     """PID 1 that does not listen is killed after the grace period, which is an hour here."""
