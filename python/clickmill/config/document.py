@@ -32,19 +32,30 @@ _INT = re.compile(r"([-+]?[0-9]+|0x[0-9a-fA-F]+)")
 _FLOAT = re.compile(
     r"([-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))"
 )
+_QUOTED = re.compile(r"""'(?P<one>[^']*)'|"(?P<two>[^"]*)\"""")
+_HARMLESS = re.compile(r".?|<[a-z ]+>|\\.[0-9a-fA-F]*")
+"""A character, a kind of token, a character that is written with an escape."""
 
 
 class _Loader(yaml.SafeLoader):
     """Composes nodes; what a plain scalar means is decided in `_scalar`."""
 
     yaml_implicit_resolvers: dict[str, Any] = {"<": [(f"{_PREFIX}merge", re.compile(r"^<<$"))]}  # noqa: RUF012
-    depth = 0
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.depth = 0
+        self.aliases: dict[tuple[yaml.Node, yaml.Node | int], yaml.Mark] = {}
+        """Where aliases stand, by what is around them and their key or index: their nodes know the anchor."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        mark: yaml.Mark = event.start_mark
+        if isinstance(event, yaml.AliasEvent) and parent is not None and index is not None:
+            self.aliases[parent, index] = mark
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            event = self.peek_event()  # type: ignore[no-untyped-call]
-            raise _TooDeepError(problem_mark=event.start_mark)
+            raise _TooDeepError(problem_mark=mark)
         try:
             node: yaml.Node | None = super().compose_node(parent, index)
         finally:
@@ -136,26 +147,44 @@ def parse_document(text: str, file: str) -> Document:
     """Parses YAML (or JSON, which is YAML). Raises ConfigError with the place of what is wrong."""
     document = Document(file)
     try:
-        node = yaml.compose(text, Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        raise _syntax_error(error, file) from error
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        problem = Place(file, line).problem(f"character U+{error.character:04X} is not allowed in YAML")
-        raise ConfigError.of([problem]) from error
+        loader = _Loader(text)
+        node = loader.get_single_node()
+    except yaml.YAMLError as error:
+        raise syntax_error(error, text, file) from None
     if node is not None:
-        document.value = _Builder(document).build(node, (), ())
+        document.value = _Builder(document, loader.aliases).build(node, (), (), node.start_mark)
     return document
 
 
-def _syntax_error(error: yaml.MarkedYAMLError, file: str) -> ConfigError:
+def syntax_error(error: yaml.YAMLError, text: str, file: str, *, hint: str | None = None) -> ConfigError:
+    """What the parser says of a text, with the place; nothing of the text, which may hold secrets.
+
+    The parser itself shows the line. It also names aliases, and one that is not defined may be a password
+    that begins with `*`.
+    """
+    if isinstance(error, yaml.reader.ReaderError):
+        place = Place(file, text.count("\n", 0, error.position) + 1)
+        problem = place.problem(f"character U+{error.character:04X} is not allowed in YAML")
+        return ConfigError.of([problem], hint=hint)
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return ConfigError.of([Place(file).problem("not valid YAML")], hint=hint)
     mark = error.problem_mark or error.context_mark
     place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file)
     if isinstance(error, _TooDeepError):
-        return ConfigError.of([place.problem(_too_deep())])
-    what = " ".join(part for part in (error.context, error.problem) if part)
-    hint = "indent with spaces, YAML takes no tabs" if r"'\t'" in what else None
+        return ConfigError.of([place.problem(_too_deep())], hint=hint)
+    what = _without_names(" ".join(part for part in (error.context, error.problem) if part))
+    if r"'\t'" in what:
+        hint = "indent with spaces, YAML takes no tabs"
+    elif "alias" in what:
+        hint = "put quotes around a text that begins with `*`"
     return ConfigError.of([place.problem(f"not valid YAML: {what}")], hint=hint)
+
+
+def _without_names(words: str) -> str:
+    def shown(quoted: re.Match[str]) -> str:
+        return quoted[0] if _HARMLESS.fullmatch(quoted["one"] or quoted["two"] or "") else "'...'"
+
+    return _QUOTED.sub(shown, words)
 
 
 def _too_deep() -> str:
@@ -167,10 +196,12 @@ class _Builder:
     """Turns nodes into values and writes down their places."""
 
     document: Document
+    aliases: dict[tuple[yaml.Node, yaml.Node | int], yaml.Mark]
     num_values: int = 0
 
-    def build(self, node: yaml.Node, path: KeyPath, around: tuple[yaml.Node, ...]) -> Any:
-        place = self.place(node)
+    def build(self, node: yaml.Node, path: KeyPath, around: tuple[yaml.Node, ...], mark: yaml.Mark) -> Any:
+        """`mark` is where it stands: of an alias not the place of what it names."""
+        place = self.place(mark)
         self.document.values[path] = place
         self.num_values += 1
         if self.num_values > MAX_VALUES:
@@ -183,7 +214,8 @@ class _Builder:
             return self.mapping(node, path, (*around, node))
         if isinstance(node, yaml.SequenceNode):
             return [
-                self.build(item, (*path, index), (*around, node)) for index, item in enumerate(node.value)
+                self.build(item, (*path, index), (*around, node), self.mark(node, index, item))
+                for index, item in enumerate(node.value)
             ]
         return self.scalar(node, path, place)
 
@@ -192,11 +224,13 @@ class _Builder:
         own: dict[str, Any] = {}
         lines: dict[str, Place] = {}
         for key_node, value_node in node.value:
-            place = self.place(key_node)
-            if key_node.tag == f"{_PREFIX}merge":
-                for part in self.merge(value_node, path, around, place):
+            if _is_merge(key_node):
+                for part in self.merge(value_node, path, around, self.place(key_node.start_mark)):
                     merged = {**part, **merged}
+        for key_node, value_node in node.value:  # after what is merged: these count, and so do their places
+            if _is_merge(key_node):
                 continue
+            place = self.place(key_node.start_mark)
             if not isinstance(key_node, yaml.ScalarNode):
                 raise ConfigError.of([place.problem("a key must be a word", key=dotted(path))])
             key = key_node.value
@@ -204,7 +238,7 @@ class _Builder:
                 self.note_duplicate((*path, key), lines[key], place)
                 self.document.forget((*path, key))
             lines[key] = place
-            own[key] = self.build(value_node, (*path, key), around)
+            own[key] = self.build(value_node, (*path, key), around, self.mark(node, key_node, value_node))
             self.document.keys[*path, key] = place
         return {**merged, **own}
 
@@ -212,7 +246,9 @@ class _Builder:
         self, node: yaml.Node, path: KeyPath, around: tuple[yaml.Node, ...], place: Place
     ) -> list[dict[str, Any]]:
         parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        values = [self.build(part, path, around) for part in parts]
+        own_place = self.document.values[path]
+        values = [self.build(part, path, around, part.start_mark) for part in parts]
+        self.document.values[path] = own_place
         if not all(isinstance(value, dict) for value in values):
             raise ConfigError.of(
                 [place.problem("`<<` takes a mapping or a list of mappings", key=dotted(path))]
@@ -234,12 +270,18 @@ class _Builder:
             return _plain(node.value) if is_plain else node.value
         if tag in {"int", "float", "bool"}:
             return _plain(node.value)
-        message = f"the tag `{node.tag}` is not allowed"
+        message = "a tag is not allowed here; put quotes around a text that begins with `!`"
         raise ConfigError.of([place.problem(message, key=dotted(path))])
 
-    def place(self, node: yaml.Node) -> Place:
-        mark = node.start_mark
+    def mark(self, parent: yaml.Node, index: yaml.Node | int, node: yaml.Node) -> yaml.Mark:
+        return self.aliases.get((parent, index), node.start_mark)
+
+    def place(self, mark: yaml.Mark) -> Place:
         return Place(self.document.file, mark.line + 1, mark.column + 1)
+
+
+def _is_merge(node: yaml.Node) -> bool:
+    return bool(node.tag == f"{_PREFIX}merge")
 
 
 def _plain(text: str) -> Any:

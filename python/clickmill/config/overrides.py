@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from clickmill.config.document import Document, KeyPath, Place, parse_document
@@ -10,12 +11,26 @@ from clickmill.errors import ConfigError, Problem
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_PATH = re.compile(r"[\w.-]*")
+
+
+def override_place(text: str) -> Place:
+    """Where an override was written: its path alone, for its value may be a secret, or hold one.
+
+    So may what only looks like a path: of that as much is told as is one.
+    """
+    path, equals, _ = text.partition("=")
+    found = _PATH.match(path.strip()) if equals else None
+    if found is None or not found[0]:
+        return Place("--set")
+    return Place(f"--set {found[0]}{'' if found[0] == path.strip() else '...'}")
+
 
 def apply_overrides(document: Document, overrides: Iterable[str]) -> list[Problem]:
     """Sets each `path=value` in the document; the value is YAML. Items of a list go by index or by name."""
     problems: list[Problem] = []
     for text in overrides:
-        place = Place(f"--set {text}")
+        place = override_place(text)
         path, equals, value = text.partition("=")
         if not equals or not path.strip():
             problems.append(
@@ -23,7 +38,9 @@ def apply_overrides(document: Document, overrides: Iterable[str]) -> list[Proble
             )
             continue
         try:
-            parsed = parse_document(value, place.file).value
+            # A path that begins so needs quotes in YAML, which a shell takes away.
+            is_path = value.strip().startswith("{workspace}")
+            parsed = value.strip() if is_path else parse_document(value, place.file).value
         except ConfigError as error:
             problems.extend(Problem(problem.message, place.file) for problem in error.problems)
             continue

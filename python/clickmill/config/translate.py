@@ -1,12 +1,18 @@
-"""pydantic's errors as problems with places, in our words, with the nearest valid key."""
+"""pydantic's errors as problems with places, in our words, with the nearest valid key.
+
+A value is shown where it helps. Never shown are values of secret keys, what stands in the place of a whole
+section (`submit: ak:KEY`, where a space is missing), and more than the first word of an unknown key beside
+them (`submit: {ak:KEY}`).
+"""
 
 from __future__ import annotations
 
+import re
 import types
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from clickmill._section import known_keys
 from clickmill.config.document import Document, KeyPath, dotted
@@ -35,6 +41,8 @@ _WORDS = {
     "string_type": "must be text",
     "tuple_type": "must be a list",
 }
+_FIRST_WORD = re.compile(r"([\w-]*).*", re.DOTALL)
+_WANTS_KEYS = frozenset({"dict_type", "model_attributes_type", "model_type"})
 
 
 def problems_of(error: ValidationError, document: Document, section: type[BaseModel]) -> list[Problem]:
@@ -73,18 +81,22 @@ def _problem(details: ErrorDetails, document: Document, section: type[BaseModel]
     if kind == "extra_forbidden":
         known = _keys_at(section, details["loc"][:-1])
         place = document.key_place(path)
-        suggestion = nearest(path[-1], sorted(known))
+        word = str(path[-1])
+        if any(_is_secret_at(section, (*details["loc"][:-1], name)) for name in known):
+            word = _FIRST_WORD.sub(r"\1", word)
+        suggestion = nearest(word, sorted(known))
+        shown = dotted((*path[:-1], word if word == path[-1] else f"{word}..."))
         message = "unknown key" if suggestion else f"unknown key; known keys here: {listed(sorted(known))}"
-        return place.problem(message, key=key, suggestion=suggestion)
+        return place.problem(message, key=shown, suggestion=suggestion)
     if kind == "missing":
         parent = _path_in(document, details["loc"][:-1])
-        return document.value_place(parent).problem(
-            "required key is missing", key=dotted((*parent, details["loc"][-1]))
-        )
+        message = _missing_words(section, details["loc"][:-1], details["loc"][-1])
+        return document.value_place(parent).problem(message, key=dotted((*parent, details["loc"][-1])))
     if kind in {"union_tag_not_found", "union_tag_invalid"}:
         tag = "kind" if "kind" in str(context["discriminator"]) else "class"
         if kind == "union_tag_not_found":
-            return document.value_place(path).problem("required key is missing", key=dotted((*path, tag)))
+            message = _missing_words(section, details["loc"], tag)
+            return document.value_place(path).problem(message, key=dotted((*path, tag)))
         path = (*path, tag) if isinstance(document.get(path), dict) else path
         key = dotted(path)
     value = document.get(path)
@@ -93,7 +105,8 @@ def _problem(details: ErrorDetails, document: Document, section: type[BaseModel]
     message, suggestion = _words(kind, context, details["msg"]), None
     if allowed:
         message, suggestion = f"must be one of {listed(allowed)}", nearest(value, allowed)
-    shown = _shown(value)
+    is_hidden = kind in _WANTS_KEYS or _is_secret_at(section, details["loc"])
+    shown = None if is_hidden else _shown(value)
     message = f"{message}, not {shown}" if shown and kind != "value_error" else message
     return place.problem(message, key=key, value=shown, suggestion=suggestion)
 
@@ -116,6 +129,28 @@ def _words(kind: str, context: dict[str, Any], message: str) -> str:
         return str(context["error"])
     plain = message[:1].lower() + message[1:]
     return _WORDS.get(kind, plain)
+
+
+def _missing_words(section: type[BaseModel], location: tuple[str | int, ...], key: str | int) -> str:
+    """With what the key is for, as far as its section says so, or what it can be."""
+    fields = [
+        field
+        for candidate in _sections_at(section, location)
+        for name, field in candidate.model_fields.items()
+        if key in {name, field.alias}
+    ]
+    choices = [
+        str(choice)
+        for field in fields
+        if get_origin(field.annotation) is Literal
+        for choice in get_args(field.annotation)
+    ]
+    words = f"required key is missing; add `{key}`"
+    if choices:
+        return f"{words}, one of {listed(list(dict.fromkeys(choices)))}"
+    description = next((field.description for field in fields if field.description), "")
+    sentence = description.partition(". ")[0].replace("\n", " ").rstrip(".")
+    return f"{words}: {sentence[:1].lower()}{sentence[1:]}" if sentence else words
 
 
 def _allowed(kind: str, context: dict[str, Any]) -> list[str]:
@@ -152,8 +187,23 @@ def _path_in(document: Document, location: tuple[str | int, ...]) -> KeyPath:
     return path
 
 
+def _is_secret_at(section: type[BaseModel], location: tuple[str | int, ...]) -> bool:
+    sections = _sections_at(section, location[:-1])
+    fields = (each.model_fields.get(str(location[-1])) for each in sections) if location else ()
+    return any(field is not None and _is_secret(field.annotation) for field in fields)
+
+
+def _is_secret(annotation: Any) -> bool:
+    return annotation is SecretStr or any(map(_is_secret, get_args(annotation)))
+
+
 def _keys_at(section: type[BaseModel], location: tuple[str | int, ...]) -> set[str]:
-    """Keys that a section at this location knows; follows pydantic's tags through unions."""
+    """Keys that a section at this location knows."""
+    return {key for candidate in _sections_at(section, location) for key in known_keys(candidate)}
+
+
+def _sections_at(section: type[BaseModel], location: tuple[str | int, ...]) -> list[type[BaseModel]]:
+    """What can stand at this location; follows pydantic's tags through unions."""
     candidates: list[type[BaseModel]] = [section]
     for part in location:
         followed = [
@@ -165,7 +215,7 @@ def _keys_at(section: type[BaseModel], location: tuple[str | int, ...]) -> set[s
         ]
         tagged = [candidate for candidate in candidates if part in _tags(candidate)]
         candidates = followed or tagged or candidates
-    return {key for candidate in candidates for key in known_keys(candidate)}
+    return candidates
 
 
 def _models(annotation: Any) -> Iterator[type[BaseModel]]:

@@ -33,7 +33,7 @@ def substitute_workspace(document: Document) -> list[Problem]:
         return []
     problems: list[Problem] = []
     model = None
-    if is_dotted_name(workspace) and not Path(workspace).exists():
+    if _is_model(workspace):
         model = builtin_model(workspace)
         if model is None:
             name = workspace.rpartition(".")[2]
@@ -43,11 +43,18 @@ def substitute_workspace(document: Document) -> list[Problem]:
             problems.append(
                 place.problem(message, key="workspace", suggestion=nearest(name, list(BUILTIN_MODELS)))
             )
-        folder = "."
-    else:
-        folder = os.path.normpath(Path(document.file).parent / workspace)
+    folder = workspace_folder(document.file, workspace)
     document.value = _Substitution(document, folder, model, problems).walk(document.value, ())
     return problems
+
+
+def workspace_folder(file: str, workspace: str) -> str:
+    """What `{workspace}` stands for: a folder relative to the file that names it, or the current one."""
+    return "." if _is_model(workspace) else os.path.normpath(Path(file).parent / workspace)
+
+
+def _is_model(workspace: str) -> bool:
+    return is_dotted_name(workspace) and not Path(workspace).exists()
 
 
 class _Substitution:

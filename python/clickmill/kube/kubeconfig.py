@@ -12,6 +12,7 @@ import yaml
 from lightkube.config.kubeconfig import SERVICE_ACCOUNT, KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError as LightkubeConfigError
 
+from clickmill.config.document import syntax_error
 from clickmill.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -109,14 +110,30 @@ def _merge(files: list[Path]) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        content = yaml.safe_load(text)
     except OSError as error:
         raise ConfigError(f"cannot read `{path}`: {error.strerror or error}", hint=_HINT) from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ConfigError(f"`{path}` is not YAML: {error}", hint=_HINT) from error
+    except yaml.YAMLError as error:
+        raise syntax_error(error, text, str(path), hint=_HINT) from None
+    except (ValueError, RecursionError):  # not UTF-8, a date that is none, too deep
+        raise ConfigError(f"`{path}` is not YAML that can be read", hint=_HINT) from None
     if not isinstance(content, dict):
         raise ConfigError(f"`{path}` is no kubeconfig: its top must be a mapping", hint=_HINT)
+    for kind in _KINDS:
+        entries = content.get(kind) or []
+        if not isinstance(entries, list) or not all(_is_entry(entry, kind[:-1]) for entry in entries):
+            message = f"`{path}` is no kubeconfig: `{kind}` must be a list of mappings with `name`"
+            raise ConfigError(f"{message} and `{kind[:-1]}`", hint=_HINT)
     return content
+
+
+def _is_entry(entry: Any, key: str) -> bool:
+    return (
+        isinstance(entry, dict)
+        and isinstance(entry.get("name"), str)
+        and isinstance(entry.get(key) or {}, dict)
+    )
 
 
 def _placed(entry: dict[str, Any], folder: Path) -> dict[str, Any]:

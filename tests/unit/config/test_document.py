@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from clickmill.config import parse_config
 from clickmill.config.document import Place, parse_document
 
@@ -45,6 +48,30 @@ def test_anchors_and_merge_keys_work(small: str) -> None:
         ("train", 5, "train"),
         ("other", 6, "train"),
     ]
+
+
+def test_alias_stands_where_it_is_written() -> None:
+    text = "a: &a {b: 1}\nc: *a\nd:\n- 0\n- *a\ne: {f: &f x, g: *f}\n"
+    document = parse_document(text, "f")
+    assert document.value == {"a": {"b": 1}, "c": {"b": 1}, "d": [0, {"b": 1}], "e": {"f": "x", "g": "x"}}
+    places = [document.value_place(path) for path in (("a",), ("c",), ("d", 1), ("e", "f"), ("e", "g"))]
+    assert [(place.line, place.column) for place in places] == [(1, 4), (2, 4), (5, 3), (6, 8), (6, 17)]
+    assert document.value_place(("c", "b")).line == 1, "where the value itself is written"
+
+
+def test_mapping_that_merges_another_stands_where_it_is_written() -> None:
+    document = parse_document("a: &a {b: 1, c: 2}\nd:\n  c: 3\n  <<: *a\n", "f")
+    assert document.value["d"] == {"b": 1, "c": 3}
+    assert document.value_place(("d",)) == Place("f", 3, 3)
+    assert document.value_place(("d", "c")) == Place("f", 3, 6)
+    assert document.value_place(("d", "b")) == Place("f", 1, 11)
+
+
+def test_problem_of_an_alias_is_told_at_its_line(problems: Callable[..., Any], small: str) -> None:
+    text = small.replace("- name: train", "- name: &word train").replace(
+        "class: train", "class: *word\n  epochs: *word"
+    )
+    assert problems(text)["runner.0.epochs"].line == 6
 
 
 def test_numbers_may_be_written_as_text(small: str) -> None:

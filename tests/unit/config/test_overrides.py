@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from clickmill.config import parse_config
+from clickmill.config.overrides import override_place
 from clickmill.errors import Problem
 
 
@@ -49,8 +51,27 @@ def test_override_is_checked_like_the_file(
     small: str, problems: Callable[..., dict[str | None, Problem]], override: str, words: str
 ) -> None:
     (problem,) = problems(small, overrides=[override]).values()
-    assert problem.place == f"--set {override}"
+    path, equals, _ = override.partition("=")
+    assert problem.place == (f"--set {path}" if path and equals else "--set")
     assert words in problem.message
+
+
+@pytest.mark.parametrize(
+    ("override", "place"),
+    [
+        ("runner.0.epochs=hunter-2", "--set runner.0.epochs"),
+        (" runner.0.save-step-path =[hunter-2", "--set runner.0.save-step-path"),
+        ("runner={name: hunter-2}", "--set runner"),
+        ("运行.0=*hunter-2", "--set 运行.0"),
+        ("submit.ak: hunter-2, x=1", "--set submit.ak..."),
+        ("{submit: {ak: hunter-2, sk=1}}", "--set"),
+        ("submit.ak:hunter-2", "--set"),
+        ("hunter-2", "--set"),
+        ("=hunter-2", "--set"),
+    ],
+)
+def test_place_of_an_override_is_its_path_and_never_its_value(override: str, place: str) -> None:
+    assert override_place(override).file == place
 
 
 def test_what_an_override_replaced_is_not_blamed_on_the_file(
@@ -58,7 +79,7 @@ def test_what_an_override_replaced_is_not_blamed_on_the_file(
 ) -> None:
     text = small + "hyper_parameters:\n  fc_sizes: [8, 8]\n"
     found = problems(text, overrides=["hyper_parameters.fc_sizes=[8, 0]"])["hyper_parameters.fc_sizes.1"]
-    assert found.place == "--set hyper_parameters.fc_sizes=[8, 0]"
+    assert found.place == "--set hyper_parameters.fc_sizes"
 
 
 def test_what_a_section_lacks_that_an_override_made_is_blamed_on_the_override(
@@ -66,4 +87,10 @@ def test_what_a_section_lacks_that_an_override_made_is_blamed_on_the_override(
 ) -> None:
     override = "hyper_parameters.optimizer.learning_rate=0.5"
     found = problems(small, overrides=[override])["hyper_parameters.optimizer.class"]
-    assert (found.place, found.message) == (f"--set {override}", "required key is missing")
+    assert found.place == "--set hyper_parameters.optimizer.learning_rate"
+    assert found.message.startswith("required key is missing; add `class`, one of `SGD`,")
+
+
+def test_path_in_the_workspace_needs_no_quotes(small: str) -> None:
+    config = parse_config(small, overrides=["dataset.0.data_path={workspace}/log: 1.txt"])
+    assert [Path(path).name for path in config.dataset[0].data_path] == ["log: 1.txt"]

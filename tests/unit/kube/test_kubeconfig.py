@@ -87,6 +87,29 @@ def test_no_cluster_is_known(tmp_path: Path) -> None:
     assert "set KUBECONFIG" in (caught.value.hint or "")
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("users: [{name: u, user: {token: hunter2, x: [}}]\n", r"config:1:46: not valid YAML: while parsing"),
+        ("users:\n- name: u\n  user: {token: *hunter2}\n", r"config:3:17: .* undefined alias"),
+        ("users:\n- name: u\n  user: {token: !hunter2 x}\n", r"config:3:17: not valid YAML"),
+        ("users: [{name: u, user: {token: hunter2}}]\nx: \0\n", "config:2: character U\\+0000"),
+        ("users: [{name: u, user: {token: hunter2}}]\nx: 2026-99-99\n", "is not YAML that can be read"),
+        ("users: [hunter2]\n", "`users` must be a list"),
+        ("users: {hunter2: {token: hunter2}}\n", "`users` must be a list"),
+        ("users: [{name: u, user: hunter2}]\n", "`users` must be a list"),
+        ("users: [{user: {token: hunter2}}]\n", "`users` must be a list"),
+        ("hunter2\n", "is no kubeconfig"),
+    ],
+)
+def test_nothing_of_a_broken_file_is_repeated(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "config").write_text(text)
+    with pytest.raises(ConfigError, match=words) as error:
+        find_account(environ={"KUBECONFIG": str(tmp_path / "config")})
+    assert "hunter2" not in f"{error.value} {error.value.problems}"
+    assert error.value.__suppress_context__ or error.value.__context__ is None
+
+
 def test_a_file_that_is_no_kubeconfig(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text("- a\n")

@@ -99,7 +99,7 @@ def test_a_second_runner_that_cannot_run_is_found_before_the_first_starts(workpl
     ],
 )
 def test_what_only_the_model_knows_to_be_wrong_has_its_place_too(workplace, key, value, words):
-    place = f"--set {key}={value}: `{key}"
+    place = f"--set {key}: `{key}"
     assert_told(run_train(f"{key}={value}"), 2, place, words)
     assert not Path("run/journal.jsonl").exists()
 
