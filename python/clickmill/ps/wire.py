@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from clickmill.errors import ConfigError
+from clickmill.store.secret_file import read_secret_file
 
 if TYPE_CHECKING:
     from clickmill.config.runner import RunnerConfig
@@ -21,10 +22,10 @@ def read_token(token_file: str) -> str | None:
     """The secret of the cluster: from the file, else from the environment, else none."""
     if not token_file:
         return os.environ.get(TOKEN_VARIABLE) or None
-    try:
-        return Path(token_file).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise ConfigError(f"cannot read the token file `{token_file}`: {error.strerror or error}") from error
+    found = read_secret_file(Path(token_file))
+    if found.problem:
+        raise ConfigError(f"the token file `{token_file}` {found.problem}")
+    return found.text
 
 
 def wire_settings(

@@ -7,11 +7,13 @@ of this job in any other place is an error: to mask it there would change what n
 
 from __future__ import annotations
 
+import ast
 import codecs
 import glob
 import logging
 import os
 import stat
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +24,7 @@ from clickmill.config.document import Place
 from clickmill.config.needs import needed_files
 from clickmill.errors import ConfigError
 from clickmill.submit.kubernetes.own_manifest import is_own_manifest
-from clickmill.submit.redaction import without_secrets
+from clickmill.submit.redaction import secret_line, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,18 +62,25 @@ class PackageFile:
         content = _read(self.path)
         encoding, text = _decoded(content)
         if text is None:
+            by_bytes = content.decode("latin-1")
+            self._refuse_unreadable(secret_line(by_bytes), by_bytes)
             self._refuse_secrets(content, self.known_secrets)
             return content
         redacted = without_secrets(text)
-        if redacted.unreadable_line is not None and self.path.suffix.lower() in _YAML_SUFFIXES:
-            message = (
-                "looks like a backend.yaml with a secret and is no valid YAML, so the secret cannot be taken "
-                f"out; mend the file, or leave it out of `{'.'.join(map(str, FILES))}`"
-            )
-            raise ConfigError.of([Place(str(self.path), redacted.unreadable_line).problem(message)])
+        self._refuse_unreadable(redacted.unreadable_line, text)
         known = self.known_secrets.with_values("what a secret key of this file holds", redacted.secrets)
         self._refuse_secrets(redacted.text.encode(), known, is_text=True)
         return redacted.text.encode(encoding)
+
+    def _refuse_unreadable(self, line: int | None, text: str) -> None:
+        """Code may have the words of a backend.yaml without being one."""
+        if line is None or (self.path.suffix.lower() not in _YAML_SUFFIXES and _is_python(text)):
+            return
+        message = (
+            "looks like a backend.yaml with a secret and is no valid YAML, so the secret cannot be taken "
+            f"out; mend the file, empty the key, or leave the file out of `{'.'.join(map(str, FILES))}`"
+        )
+        raise ConfigError.of([Place(str(self.path), line).problem(message)])
 
     def _refuse_secrets(self, content: bytes, known: KnownSecrets, *, is_text: bool = False) -> None:
         found = known.find(content)
@@ -101,6 +110,15 @@ def _decoded(content: bytes) -> tuple[str, str | None]:
         return encoding, content.decode(encoding)
     except UnicodeDecodeError:
         return encoding, None
+
+
+def _is_python(text: str) -> bool:
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            ast.parse(text.removeprefix("\ufeff"))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
 
 
 def collect_package(config: Config, backend: BackendConfig) -> tuple[PackageFile, ...]:
@@ -209,12 +227,18 @@ class _Collector:
         return path if self.backend.has_place(path) else FILES
 
     def _add(self, path: Path, key: KeyPath | None, *, is_of_backend: bool = False) -> None:
+        source = self.backend if is_of_backend else self.config
         before = self.files.get(path.name)
         if before is not None:
             if before.path.resolve() != path.resolve():
                 message = f"`{path}` and `{before.path}` would be one file on the nodes; rename one of them"
-                source = self.backend if is_of_backend else self.config
                 self.problems.append(source.problem(message, key or ()))
+            return
+        if found := self.known_secrets.find(os.fsencode(path.name)):
+            message = (
+                f"names a file with a secret ({found[1]}) in its name, which others could read; rename it"
+            )
+            self.problems.append(source.problem(message, key or ()))
             return
         if path.resolve() in self.secret_files:
             logger.warning("`%s` holds a secret and is left out of the job's files", path)

@@ -26,7 +26,12 @@ _SECTIONS = sorted({str(section) for section, _ in SECRETS})
 _KEYS = "|".join(sorted(str(key).replace("_", "[_-]") for _, key in SECRETS))
 _QUOTED_COLON = r"""["']?\s*:"""
 _SECTION_KEY = re.compile(rf"\b({'|'.join(_SECTIONS)}){_QUOTED_COLON}")
-_FILLED_KEY = re.compile(rf"""\b({_KEYS}){_QUOTED_COLON}(?![ \t]*(""|''))""")
+_WRITTEN = r"""(?m)(?:^|[{\[,]|(?<=[-?])[ \t])[ \t]*["']?(%s)["']?[ \t]*:(?![:=])(?=[ \t]*(.*))"""
+"""A key where one may begin, and the rest of its line; `a::b` and `a := b` are code."""
+_WRITTEN_SECTION = re.compile(_WRITTEN % "|".join(_SECTIONS))
+_WRITTEN_SECRET = re.compile(_WRITTEN % _KEYS)
+_EMPTY = re.compile(r"""(""|''|~|null\b|[,}\]]).*""")
+_NEXT_LINE = re.compile(r"(?:[ \t]*(?:#.*)?\r?\n)*([ \t]*)\S")
 _SECRET_NAME = re.compile(rf"\b({_KEYS})([_-]file)?\b")
 _LINE_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 _COMMENT = re.compile(r"(?:(?<=[ \t])|^)#")
@@ -60,7 +65,7 @@ def without_secrets(text: str) -> Redacted:
         roots = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
         tokens = list(yaml.scan(text, Loader=yaml.SafeLoader))
     except (yaml.YAMLError, RecursionError):
-        return Redacted(text, unreadable_line=_secret_line(text))
+        return Redacted(text, unreadable_line=secret_line(text))
     entries = [
         (name, value)
         for root in roots
@@ -86,10 +91,27 @@ def without_secrets(text: str) -> Redacted:
     return Redacted(text, tuple(dict.fromkeys(node.value for node in scalars.values())), files)
 
 
-def _secret_line(text: str) -> int | None:
-    """Where a secret key has a value, in a text that cannot be parsed; None where there is none."""
-    found = _FILLED_KEY.search(text)
-    return text.count("\n", 0, found.start()) + 1 if found else None
+def secret_line(text: str) -> int | None:
+    """Line of the first secret key with a value, in a text that looks like a backend.yaml but is no YAML.
+
+    None where it does not look so: it has no such section, or no such key.
+    """
+    if _WRITTEN_SECTION.search(text):
+        for found in _WRITTEN_SECRET.finditer(text):
+            if _is_filled(text, found):
+                return text.count("\n", 0, found.start(1)) + 1
+    return None
+
+
+def _is_filled(text: str, key: re.Match[str]) -> bool:
+    rest = key[2].strip()
+    if rest and not rest.startswith("#"):
+        return not _EMPTY.fullmatch(rest)
+    # The value may stand on the next line, deeper than the line of its key.
+    start = text.rfind("\n", 0, key.start(1)) + 1
+    line = text[start : key.start(1)]
+    after = _NEXT_LINE.match(text, text.find("\n", key.end()) + 1) if "\n" in text[key.end() :] else None
+    return after is not None and len(after[1]) > len(line) - len(line.lstrip(" \t"))
 
 
 def _entries(

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from urllib.parse import quote, quote_plus
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from clickmill.config.backend.known_secrets import MIN_LENGTH, KnownSecrets
 from clickmill.errors import ConfigError, Problem
 from clickmill.submit.kubernetes.manifest import manifest_yaml
 from clickmill.submit.package import collect_package
@@ -152,7 +159,8 @@ def test_secret_elsewhere_is_refused_with_its_line_and_not_repeated(folder: Path
     "text",
     [
         "key-secret", "me,pass-word", "pass-word", "me%2Cpass-word",
-        "bWUscGFzcy13b3JkCg==", "s3-secret", "http-token-1",
+        "bWUscGFzcy13b3JkCg==", "eDpwYXNzLXdvcmQ=", "eHh5OnBhc3Mtd29yZA==", "706173732d776f7264",
+        "s3-secret", "http-token-1",
     ],
 )  # fmt: skip
 def test_secret_of_the_job_in_code_is_refused(
@@ -167,6 +175,32 @@ def test_secret_of_the_job_in_code_is_refused(
     assert text not in str(problem)
 
 
+@settings(deadline=None)  # busy machines
+@given(
+    secret=st.text(min_size=MIN_LENGTH, max_size=30).filter(lambda text: text.isprintable()),
+    before=st.binary(max_size=7),
+    after=st.binary(max_size=7),
+    form=st.sampled_from(
+        [
+            lambda content: content,
+            lambda content: content.decode(errors="surrogateescape").encode("utf-16-le", "surrogatepass"),
+            lambda content: content.hex().encode(),
+            lambda content: content.hex().upper().encode(),
+            base64.b64encode,
+            base64.urlsafe_b64encode,
+            lambda content: quote(content).encode(),
+            lambda content: re.sub(b"%..", lambda found: found[0].lower(), quote(content).encode()),
+            lambda content: quote_plus(content).encode(),
+        ]
+    ),
+)
+def test_secret_is_found_in_every_form_whatever_stands_around_it(
+    secret: str, before: bytes, after: bytes, form: Callable[[bytes], bytes]
+) -> None:
+    known = KnownSecrets((("it", secret),))
+    assert known.find(form(before + secret.encode() + after))
+
+
 def test_secret_of_the_environment_is_looked_for_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLICKMILL_SK", "quite-another")
     (folder / "model.py").write_text("KEY = 'quite-another'\n")
@@ -178,6 +212,14 @@ def test_secret_in_bytes_is_refused_with_its_place(folder: Path) -> None:
     problem = wrong()
     assert problem.file == "weights.py"
     assert "byte 2: a secret (submit.sk)" in problem.message
+
+
+def test_secret_in_the_name_of_a_file_is_refused_and_not_repeated(folder: Path) -> None:
+    (folder / "of-key-secret.py").touch()
+    problem = wrong()
+    assert (problem.file, problem.key) == ("backend.yaml", "submit.files")
+    assert "a secret (submit.sk) in its name" in problem.message
+    assert "key-secret" not in str(problem)
 
 
 def test_short_words_are_no_secrets_to_look_for(folder: Path) -> None:
@@ -194,10 +236,36 @@ def test_backend_yaml_that_is_no_yaml_is_refused(folder: Path) -> None:
     assert "is no valid YAML" in problem.message
 
 
-def test_code_with_the_same_words_is_no_backend_yaml(folder: Path) -> None:
-    text = "def submit(config: dict, ak: str) -> None: ...\n"
-    (folder / "model.py").write_text(text)
-    assert contents()["model.py"].decode() == text
+@pytest.mark.parametrize("name", ["o.bak", "o.yaml.old", "o.py", "o"])
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_broken_backend_yaml_is_refused_under_any_name(folder: Path, name: str, encoding: str) -> None:
+    (folder / "backend.yaml").write_text(BACKEND.replace("./*.yaml", "./o*"))
+    (folder / name).write_bytes("# für\nsubmit: {ak: OTHERKEY99, sk: [}\n".encode(encoding))
+    problem = wrong()
+    assert (problem.file, problem.line) == (name, 2)
+    assert "is no valid YAML" in problem.message
+    assert "OTHERKEY99" not in str(problem)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def submit(config: dict, ak: str) -> None: ...\n",
+        "class Keys:\n    config: dict\n    ak: str = ''\n    sk: str = 'none'\n",
+        "KEYS = {\n    'submit': 1,\n    'ak': os.environ['AK'],\n    'sk': f'{x}',\n}\n",
+        'def f(\n    config: dict,\n    ak: str,\n    sk: str = "\\d",\n): ...\n',
+        "submit = 1\nmatch submit:\n    case 1:\n        sk: int = 2\n",
+        "config: dict\nf = lambda ak: ak\n",
+    ],
+)
+@pytest.mark.parametrize("name", ["model.py", "model.txt.py"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
+def test_code_with_the_same_words_is_no_backend_yaml(
+    folder: Path, name: str, encoding: str, text: str
+) -> None:
+    content = f"# coding: latin-1\n# für\n{text}".encode(encoding)
+    (folder / name).write_bytes(content)
+    assert contents()[name] == content
 
 
 def test_files_that_another_backend_yaml_or_a_variable_names_are_left_out(

@@ -167,6 +167,40 @@ def test_line_of_a_secret_is_told_where_the_text_is_no_yaml() -> None:
     assert (found.secrets, found.unreadable_line) == ((), 3)
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("submit: {ak: OTHERKEY99, sk: [}\n", 1),
+        ("submit:\n  files: a\n  ak:OTHERKEY99\n", 3),
+        ("submit:\n  ak:\n    OTHERKEY99\n  sk: [\n", 2),
+        ("submit:\r\n  ak:  # mine\r\n\r\n    OTHERKEY99\r\n  sk: [\r\n", 2),
+        ("submit:\n  ak: |\n    OTHERKEY99\n  sk: [\n", 2),
+        ("submit:\n  ak: ''\n  sk: a: b\n", 3),
+        ('{"submit": {"ak":"", "sk":"OTHERKEY99",]}', 1),
+        ("jobs:\n- config:\n  - fs-ugi: me,OTHERKEY99\n  x: [\n", 3),
+        ("Our file:\n\n```yaml\nsubmit:\n  sk: OTHERKEY99\n```\n", 5),
+    ],
+)
+def test_line_of_a_filled_key_is_found_however_broken_the_text_is(text: str, line: int) -> None:
+    assert without_secrets(text).unreadable_line == line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "submit:\n  ak:\n  sk: ~\nconfig: {fs_ugi: }\nx: [\n",
+        "submit: {ak: , sk: null, x: [}\n",
+        "submit:\n  ak: ''  # none\n  sk: \"\"\nx: [\n",
+        "task: 1\nsubmit:\n  task: a\n  risk: b\n  mask: [\n",
+        "The keys `ak:` and `sk:` stand below `submit:`: [\n",
+        "ak: OTHERKEY99\nx: [\n",
+        "submit: 1\nak::value(x)\nsk := f()\nx: [\n",
+    ],
+)
+def test_broken_text_without_a_filled_key_is_no_backend_yaml(text: str) -> None:
+    assert without_secrets(text).unreadable_line is None
+
+
 def test_files_with_secrets_are_named() -> None:
     assert without_secrets("submit: {ak_file: one}\nconfig: {fs_ugi-file: two}\n").named_files == (
         "two",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import os
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 from clickmill.config.backend.secrets import CREDENTIALS, SECRETS
 from clickmill.config.document import dotted
@@ -18,11 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from clickmill.config.backend.models import BackendConfig
+    from clickmill.config.document import Document, KeyPath
+    from clickmill.errors import Problem
 
 MIN_LENGTH = 6
 """Shorter texts are parts of too many words to be looked for."""
 MIN_PASSWORD_LENGTH = 8
 """Of the password in `user,password`, where it stands without the user."""
+_ESCAPE = re.compile("%[0-9A-F]{2}")
+_FOR_URLS = bytes.maketrans(b"+/", b"-_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +42,38 @@ class KnownSecrets:
         """What backend.yaml holds or names, and the credentials for stores in the environment."""
         return cls((*_of_backend(backend), *_of_environment(os.environ if environ is None else environ)))
 
+    @classmethod
+    def of_document(cls, document: Document) -> KnownSecrets:
+        """What a backend.yaml holds, also one in which something else is wrong."""
+        values = {path: document.get(path) for path in SECRETS}
+        return cls(
+            tuple(
+                named
+                for path, value in values.items()
+                if isinstance(value, str)
+                for named in _named(path, value)
+            )
+        )
+
+    def masked(self, problem: Problem) -> Problem:
+        """The problem with `***` for every secret that it quotes."""
+        secrets = sorted((value for _, value in self.values if len(value) >= MIN_LENGTH), key=len)
+        for value in reversed(secrets):
+            texts = (problem.message, problem.key, problem.value, problem.suggestion)
+            if any(text and value in text for text in texts):
+                message, key, shown, suggestion = (text and text.replace(value, "***") for text in texts)
+                problem = replace(problem, message=message or "", key=key, value=shown, suggestion=suggestion)
+        return problem
+
     def with_values(self, name: str, values: Iterable[str]) -> KnownSecrets:
         """These and others, which have one name."""
         return KnownSecrets((*self.values, *((name, value) for value in values)))
 
     def find(self, content: bytes) -> tuple[int, str] | None:
-        """Where the first one begins, and its name; as it is, or as JSON, URLs and base64 have it."""
+        """Where the first one begins, and its name.
+
+        As it is, in UTF-16, or as JSON, URLs, hexadecimal digits and base64 have it.
+        """
         found = [
             (position, name)
             for name, value in self.values
@@ -55,12 +86,16 @@ class KnownSecrets:
 
 def _of_backend(backend: BackendConfig) -> Iterator[tuple[str, str]]:
     for section, key in SECRETS:
-        name = str(dotted((section, key)))
-        value = getattr(getattr(backend, str(section)), str(key)).get_secret_value()
-        yield name, value
-        password = value.partition(",")[2].strip()
-        if key == "fs_ugi" and len(password) >= MIN_PASSWORD_LENGTH:
-            yield f"the password of {name}", password
+        secret_value = getattr(getattr(backend, str(section)), str(key))
+        yield from _named((section, key), secret_value.get_secret_value())
+
+
+def _named(path: KeyPath, value: str) -> Iterator[tuple[str, str]]:
+    name = str(dotted(path))
+    yield name, value
+    password = value.partition(",")[2].strip()
+    if path[-1] == "fs_ugi" and len(password) >= MIN_PASSWORD_LENGTH:
+        yield f"the password of {name}", password
 
 
 def _of_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -75,12 +110,28 @@ def _of_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 def _forms(value: str) -> set[bytes]:
     content = value.encode()
-    # What base64 makes of the end depends on what comes behind it.
-    whole_groups = content[: len(content) // 3 * 3]
+    escaped = {quote(value, safe=""), quote(value), quote_plus(value)}
     return {
         content,
+        value.encode("utf-16-le"),
+        value.encode("utf-16-be"),
         json.dumps(value)[1:-1].encode(),
         json.dumps(value, ensure_ascii=False)[1:-1].encode(),
-        quote(value, safe="").encode(),
-        base64.b64encode(whole_groups),
+        *(text.encode() for text in escaped),
+        *(_ESCAPE.sub(lambda found: found[0].lower(), text).encode() for text in escaped),
+        content.hex().encode(),
+        content.hex().upper().encode(),
+        *_in_base64(content),
     }
+
+
+def _in_base64(content: bytes) -> Iterator[bytes]:
+    """The characters that come of it alone, for each place in a group of three bytes at which it may begin.
+
+    The first and the last may also have bits of what stands around it; they are left out.
+    """
+    for num_before in range(3):
+        first, end = -(-num_before * 8 // 6), (num_before + len(content)) * 8 // 6
+        encoded = base64.b64encode(bytes(num_before) + content)[first:end]
+        yield encoded
+        yield encoded.translate(_FOR_URLS)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import ValidationError
 
 from clickmill._section import known_keys
+from clickmill.config.backend.known_secrets import KnownSecrets
 from clickmill.config.backend.models import BackendConfig
 from clickmill.config.backend.secrets import fill_in, refuse_on_command_line
 from clickmill.config.backend.spellings import as_written, join_spellings
@@ -50,7 +51,8 @@ def _check(document: Document, overrides: Sequence[str]) -> BackendConfig:
     except ValidationError as error:
         problems += problems_of(error, document, BackendConfig)
     if backend is None or problems:
-        raise ConfigError.of(sorted(set(problems), key=_order))
+        known = KnownSecrets.of_document(document)
+        raise ConfigError.of(sorted({known.masked(problem) for problem in problems}, key=_order))
     for note in document.notes:
         logger.warning("%s", note)
     backend._file, backend._notes, backend._document = document.file, tuple(document.notes), document

@@ -8,14 +8,14 @@ everybody on the machine can read.
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clickmill.config.document import Place, dotted
+from clickmill.config.document import Place, dotted, parse_document
+from clickmill.config.overrides import override_place
 from clickmill.errors import ConfigError
 from clickmill.store.remote.access import HTTP_TOKEN
-from clickmill.store.remote.access import secret as secret_of
+from clickmill.store.secret_file import may_others_read, read_secret_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -34,24 +34,47 @@ VARIABLES: dict[KeyPath, str] = {("config", "fs_name"): "CLICKMILL_FS_NAME", **S
 S3_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 CREDENTIALS = (*S3_KEYS, HTTP_TOKEN, "CLICKMILL_TOKEN")
 """Variables that hold secrets and are no keys of backend.yaml."""
-MAX_BYTES = 4096
-"""Of a file with a secret."""
 
 
 def refuse_on_command_line(overrides: Sequence[str]) -> tuple[list[str], list[Problem]]:
-    """The overrides that are no secrets, and a problem for each that is one."""
+    """The overrides that give no secret, and a problem for each that does.
+
+    The path of one that does is that of a secret key, lies below one, or is that of a section whose new value
+    has one.
+    """
     kept, problems = [], []
     for text in overrides:
-        path = tuple(part.replace("-", "_") for part in text.partition("=")[0].strip().split("."))
-        if path not in SECRETS:
+        path, _, value = text.partition("=")
+        parts = tuple(map(_canonical, path.split(".")))
+        secret = next((secret for secret in SECRETS if _gives(parts, value, secret)), None)
+        if secret is None:
             kept.append(text)
             continue
         message = (
             "a secret on a command line can be read by everybody on this machine; "
-            f"set {SECRETS[path]}, or name a file with `{dotted(path)}_file`"
+            f"set {SECRETS[secret]}, or name a file with `{dotted(secret)}_file`"
         )
-        problems.append(Place(f"--set {dotted(path)}=***").problem(message, key=dotted(path)))
+        place = override_place(f"{dotted(parts[: len(secret)])}=")
+        problems.append(place.problem(message, key=dotted(secret)))
     return kept, problems
+
+
+def _gives(path: KeyPath, value: str, secret: KeyPath) -> bool:
+    depth = min(len(path), len(secret))
+    if path[:depth] != secret[:depth]:
+        return False
+    try:
+        inside = [parse_document(value, "--set").value]
+    except ConfigError:
+        return depth == len(secret)  # else told, without the value, by whoever applies it
+    for name in secret[depth:]:
+        mappings = (item for item in inside if isinstance(item, dict))
+        inside = [item for each in mappings for key, item in each.items() if _canonical(key) == name]
+    return bool(inside)
+
+
+def _canonical(key: str) -> str:
+    return key.strip().replace("-", "_")
 
 
 def fill_in(document: Document, environ: Mapping[str, str] | None = None) -> list[Problem]:
@@ -62,19 +85,17 @@ def fill_in(document: Document, environ: Mapping[str, str] | None = None) -> lis
         section = _section(document, str(name))
         if section is None:
             continue
-        told, place = environ.get(variable, "").strip(), Place(variable)
-        if not told and (name, key) in SECRETS and environ.get(f"{variable}_FILE"):
-            place = Place(f"{variable}_FILE")
-            try:
-                told = secret_of(variable, {f"{variable}_FILE": environ[f"{variable}_FILE"]}) or ""
-            except ConfigError as error:
-                problems.append(place.problem(str(error), key=dotted((name, key))))
-                continue
+        _spell(document, section, str(name), (str(key), f"{key}_file"))
+        told = environ.get(variable, "").strip()
+        named = environ.get(f"{variable}_FILE", "") if (name, key) in SECRETS else ""
         if told:
-            _set(document, section, (name, key), told, place)
+            _set(document, (name, key), told, Place(variable))
+        elif named:
+            place, file = Place(f"{variable}_FILE"), Path(named).expanduser()
+            problems += _from_file(document, (name, key), file, place, dotted((name, key)))
         elif f"{key}_file" in section:
-            problems += _from_file(document, section, (name, key))
-    _note_readable_file(document)
+            problems += _from_named_file(document, section, (name, key))
+    _note_readable_files(document, environ)
     return problems
 
 
@@ -83,12 +104,7 @@ def files_of_environment(environ: Mapping[str, str] | None = None) -> set[Path]:
     environ = os.environ if environ is None else environ
     names = [f"{name}_FILE" for name in (*SECRETS.values(), *CREDENTIALS)]
     named = (environ.get(name) for name in (*names, "AWS_SHARED_CREDENTIALS_FILE"))
-    return {Path(path).resolve() for path in named if path}
-
-
-def is_readable_by_others(path: Path) -> bool:
-    """Whether users other than the owner may read a file."""
-    return bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
+    return {Path(path).expanduser().resolve() for path in named if path}
 
 
 def _section(document: Document, name: str) -> dict[Any, Any] | None:
@@ -101,13 +117,24 @@ def _section(document: Document, name: str) -> dict[Any, Any] | None:
     return section if isinstance(section, dict) else None
 
 
-def _set(document: Document, section: dict[Any, Any], path: KeyPath, value: str, place: Place) -> None:
+def _spell(document: Document, section: dict[Any, Any], name: str, keys: tuple[str, ...]) -> None:
+    """Keys as they are looked for here, where they were written with `-`."""
+    for written in [key for key in section if key not in keys and _canonical(key) in keys]:
+        key = _canonical(written)
+        section[key] = section.pop(written)
+        for places in (document.keys, document.values):
+            if (name, written) in places:  # what an override gives has the place of the whole
+                places[name, key] = places.pop((name, written))
+
+
+def _set(document: Document, path: KeyPath, value: str, place: Place) -> None:
     document.forget(path)
-    section[path[-1]] = value
+    document.get(path[:-1])[path[-1]] = value
     document.keys[path] = document.values[path] = place
 
 
-def _from_file(document: Document, section: dict[Any, Any], path: KeyPath) -> list[Problem]:
+def _from_named_file(document: Document, section: dict[Any, Any], path: KeyPath) -> list[Problem]:
+    """A secret from the file that its `..._file` key names."""
     name, key = path
     file_path: KeyPath = (name, f"{key}_file")
     named = section[file_path[-1]]
@@ -119,27 +146,33 @@ def _from_file(document: Document, section: dict[Any, Any], path: KeyPath) -> li
         return [place.problem(message, key=dotted(file_path))]
     # Relative to the file that names it, so that it does not matter where the command is typed.
     file = Path(document.file).parent / Path(named).expanduser()
-    try:
-        with file.open("rb") as stream:
-            content = stream.read(MAX_BYTES + 1)
-        value = content.decode().strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        return [place.problem(f"cannot read `{file}`: {reason}", key=dotted(file_path), value=named)]
-    if not value or len(content) > MAX_BYTES:
-        what = "holds nothing" if not value else f"has more than {MAX_BYTES} bytes, which is no secret"
-        return [place.problem(f"`{file}` {what}", key=dotted(file_path), value=named)]
-    if is_readable_by_others(file):
-        message = f"`{file}` can be read by others; mend it with `chmod 600 {file}`"
-        document.notes.append(place.problem(message, key=dotted(file_path)))
-    _set(document, section, path, value, place)
+    return _from_file(document, path, file, place, dotted(file_path))
+
+
+def _from_file(document: Document, path: KeyPath, file: Path, place: Place, key: str | None) -> list[Problem]:
+    """A secret from a file; `place` and `key` are those of what names it."""
+    found = read_secret_file(file)
+    if found.problem:
+        return [place.problem(f"names `{file}`, which {found.problem}", key=key, value=str(file))]
+    if found.is_readable_by_others:
+        document.notes.append(_of_readable(file, place, key))
+    _set(document, path, found.text, place)
     return []
 
 
-def _note_readable_file(document: Document) -> None:
-    """A word about secrets that are written into a file which others can read."""
+def _of_readable(file: Path, place: Place, key: str | None = None) -> Problem:
+    return place.problem(f"names `{file}`, which others can read; mend it with `chmod 600 {file}`", key=key)
+
+
+def _note_readable_files(document: Document, environ: Mapping[str, str]) -> None:
+    """A word about other files with secrets that others can read: of credentials, and backend.yaml itself."""
+    for name in CREDENTIALS:
+        named = environ.get(f"{name}_FILE")
+        file = Path(named).expanduser() if named and not environ.get(name) else None
+        if file is not None and read_secret_file(file).is_readable_by_others:
+            document.notes.append(_of_readable(file, Place(f"{name}_FILE")))
     path = Path(document.file)
-    if not path.is_file() or not is_readable_by_others(path):
+    if not path.is_file() or not may_others_read(path.stat().st_mode):
         return
     for secret, variable in SECRETS.items():
         place = document.values.get(secret)

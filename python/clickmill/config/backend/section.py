@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr, model_validator
 
-from clickmill._section import Section
+from clickmill._section import Section, canonical_key, known_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,7 +21,13 @@ class BackendSection(Section):
     def _leave_out_empty_keys(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
-        return {key: item for key, item in value.items() if item is not None}
+        known = known_keys(cls)
+        # One that nobody knows stays, to be told.
+        return {
+            key: item
+            for key, item in value.items()
+            if item is not None or canonical_key(key, known) not in known
+        }
 
 
 def any_case(names: Mapping[str, str]) -> Callable[[Any], Any]:

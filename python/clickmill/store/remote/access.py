@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clickmill.errors import ConfigError
+from clickmill.store.secret_file import read_secret_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +29,10 @@ _FROM_PROFILE = {
 
 
 def secret(name: str, environ: Mapping[str, str] | None = None) -> str | None:
-    """The variable `name`, or the first line of the file that `name` with `_FILE` behind it names."""
+    """The variable `name`, or what is in the file that `name` with `_FILE` behind it names.
+
+    Raises ConfigError where there is no secret in that file.
+    """
     environ = os.environ if environ is None else environ
     value = environ.get(name)
     if value:
@@ -36,11 +40,10 @@ def secret(name: str, environ: Mapping[str, str] | None = None) -> str | None:
     path = environ.get(f"{name}_FILE")
     if not path:
         return None
-    try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{name}_FILE names `{path}`, which cannot be read: {_reason(error)}") from error
-    return lines[0].strip() if lines else None
+    found = read_secret_file(Path(path).expanduser())
+    if found.problem:
+        raise ConfigError(f"{name}_FILE names `{path}`, which {found.problem}")
+    return found.text
 
 
 def hdfs_user() -> str | None:
@@ -71,7 +74,3 @@ def _shared_keys() -> dict[str, str]:
         return {}
     section = profiles[profile]
     return {key: value for name, key in _FROM_PROFILE.items() if (value := section.get(name))}
-
-
-def _reason(error: Exception) -> str:
-    return error.strerror or str(error) if isinstance(error, OSError) else type(error).__name__
