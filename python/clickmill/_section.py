@@ -94,7 +94,9 @@ NonNegativeFloat32 = Annotated[NonNegativeNumber, _Float32]
 PositiveFloat32 = Annotated[PositiveNumber, _Float32]
 Fraction = Annotated[float, _Number, Field(ge=0.0, le=1.0)]
 
-Texts = Annotated[tuple[str, ...], BeforeValidator(_one_or_many)]
+OneOrMany = BeforeValidator(_one_or_many)
+"""Reads one of something as a list of it."""
+Texts = Annotated[tuple[str, ...], OneOrMany]
 """One text or a list of them."""
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 """Words in one text, separated by spaces, or a list of them."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from clickmill.cli.output import print_json, print_text, talk
 from clickmill.errors import ConfigError
 from clickmill.submit.private import write_private_folder
+from clickmill.submit.yaml_text import yaml_text
 
 if TYPE_CHECKING:
     from clickmill.submit.request import Outcome
@@ -26,9 +27,9 @@ def show_plan(outcome: Outcome, output: str, *, json: bool) -> None:
     elif json or output == "json":
         print_json(_body(outcome))
     elif outcome.objects:
-        print_text("".join(outcome.files.values()).rstrip())
+        print_text("".join(outcome.files.values()).removesuffix("\n"))
     elif output == "yaml":
-        print_text(yaml_text(_body(outcome)))
+        print_text(yaml_text(_body(outcome)).removesuffix("\n"))
     elif outcome.files:
         print_text("\n".join(f"==> {name} <==\n{text}" for name, text in outcome.files.items()).rstrip())
     else:
@@ -48,22 +49,6 @@ def write_plan(outcome: Outcome, folder: Path) -> list[str]:
         )
     write_private_folder(folder, outcome.files)
     return list(outcome.files)
-
-
-def yaml_text(value: Any) -> str:
-    """YAML in which texts of several lines stand as they are."""
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        """Has a style of its own for such texts."""
-
-    def text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
-        style = "|" if "\n" in value else None
-        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
-
-    Dumper.add_representer(str, text)
-    dumped: str = yaml.dump(value, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=1000)
-    return dumped.rstrip()
 
 
 def _body(outcome: Outcome) -> dict[str, Any]:

@@ -107,13 +107,17 @@ def train_and_tell(cluster: SshCluster, *, json: bool) -> None:
 
 
 def choose_package(package: Path | None, model: str) -> tuple[Path, str]:
-    """The folder to copy, and where the configuration lies in it."""
+    """The folder to copy, and where the configuration lies in it; or the name of a built-in model."""
+    from clickmill.config import builtin_model
+
     file = Path(model)
     folder = package if package is not None else (file if file.is_dir() else file.parent)
     for path in (file, folder / file):
         inside = path.resolve()
         if path.exists() and inside.is_relative_to(folder.resolve()):
             return folder, str(inside.relative_to(folder.resolve()))
+    if builtin_model(model):
+        return folder, model
     raise ConfigError(
         f"there is no configuration `{model}` in the package `{folder}`",
         hint="hosts see what is in the package alone; `-p` names it",

@@ -114,6 +114,8 @@ def _apply(request: Request, *, is_replacing: bool, is_waiting: bool, json: bool
 
 def _hand_over(request: Request, *, is_waiting: bool, json: bool) -> Outcome | None:
     """Submit the job; None where it has been trained, and told of, already."""
+    from clickmill.submit.file_system import variables
+
     name = request.backend.backend
     if name == "PaddleCloud":
         from clickmill.submit.paddlecloud.api import submit as submit_folder
@@ -124,10 +126,12 @@ def _hand_over(request: Request, *, is_waiting: bool, json: bool) -> Outcome | N
     if name == "Local":
         from clickmill.submit.commands import local_overrides
 
+        os.environ.update(variables(request))
         runs.train_and_tell(request.source.model, list(local_overrides(request)), json=json)
     elif name == "MPI":
         from clickmill.submit.commands import mpi_command, run_in_place
 
+        os.environ.update(variables(request))
         run_in_place(mpi_command(request, is_json=json))
     elif name == "SSH":
         from clickmill.submit.ssh import ssh_job

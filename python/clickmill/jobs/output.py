@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from clickmill.config.backend.pod_values import OUTPUT
 from clickmill.errors import NotFoundError, StateError
 from clickmill.jobs.job import is_ours
 from clickmill.kube import kinds
 from clickmill.submit.kubernetes.names import Names
-from clickmill.submit.kubernetes.volumes import OUTPUT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

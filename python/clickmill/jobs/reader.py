@@ -7,6 +7,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from clickmill.config.backend.pod_values import OUTPUT
 from clickmill.errors import ClickmillError, DeadlineError, KubernetesError
 from clickmill.jobs.obstacles import pod_obstacle
 from clickmill.jobs.pods import CONTAINER, READER, pod_of
@@ -15,7 +16,6 @@ from clickmill.kube.proxy import PodProxy
 from clickmill.launch.token import new_token
 from clickmill.submit.kubernetes.names import ROLE_LABEL, Names
 from clickmill.submit.kubernetes.security import container_security
-from clickmill.submit.kubernetes.volumes import OUTPUT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

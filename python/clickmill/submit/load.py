@@ -43,7 +43,30 @@ def load_request(
         if (len(errors) == 1 and not more) or not all(error.problems for error in errors):
             raise errors[0]
         raise ConfigError.of([*(problem for error in errors for problem in error.problems), *more])
-    return Request(config, backend, Source(model, tuple(of_config), tuple(talk)))
+    config, changes = _as_cluster(config, backend)
+    return Request(config, backend, Source(model, (*of_config, *changes), tuple(talk)))
+
+
+def _as_cluster(config: Config, backend: BackendConfig) -> tuple[Config, list[str]]:
+    """The configuration with the runner as the backend trains it, and what tells processes so.
+
+    `class: train` is one process. A backend that was told of several, or always has them, trains the runner
+    as `cluster_train` does; PaddleCloud refuses it.
+    """
+    runner = config.runners()[0]
+    if runner.class_name != "train" or runner.is_cluster or not _has_several(backend) or len(config.mode) > 1:
+        return config, []
+    index = config.runner.index(runner)
+    changed = runner.model_copy(update={"class_name": "cluster_train"})
+    runners = (*config.runner[:index], changed, *config.runner[index + 1 :])
+    return config.model_copy(update={"runner": runners}), [f"runner.{index}.class=cluster_train"]
+
+
+def _has_several(backend: BackendConfig) -> bool:
+    if backend.backend == "Local":
+        sizes = {"nodes"} if backend.cluster_type == "mpi" else {"k8s_trainers", "k8s_ps_num"}
+        return bool(sizes & backend.submit.model_fields_set)
+    return backend.backend != "PaddleCloud"
 
 
 def split_overrides(overrides: Sequence[str]) -> tuple[list[str], list[str]]:

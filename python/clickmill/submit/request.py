@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from clickmill.config.backend.checks import submit_notes, submit_problems
 from clickmill.errors import ConfigError
+from clickmill.submit.file_system import file_system_notes
+from clickmill.submit.kubernetes.data import data_notes
+from clickmill.submit.kubernetes.plan import pod_problems
+from clickmill.submit.ssh_data import host_notes
+from clickmill.submit.start import start_notes, start_problems
 
 if TYPE_CHECKING:
     from clickmill.config import Config, RunnerConfig
@@ -37,10 +42,22 @@ class Request:
 
     def check(self) -> tuple[Problem, ...]:
         """Raise ConfigError with all that keeps it from being submitted; what else is worth a word."""
-        problems = submit_problems(self.config, self.backend)
+        name, told = self.backend.backend, self.backend.submit.model_fields_set
+        has_idle_start = "start_cmd" in told and name != "PaddleCloud"
+        problems = [
+            *submit_problems(self.config, self.backend, self.source.overrides),
+            *(start_problems(self) if has_idle_start else ()),
+            *(pod_problems(self.config, self.backend) if name == "Kubernetes" else ()),
+        ]
         if problems:
             raise ConfigError.of(sorted(set(problems), key=_order))
-        return tuple(submit_notes(self.config, self.backend))
+        return (
+            *submit_notes(self.config, self.backend),
+            *(start_notes(self) if has_idle_start else ()),
+            *file_system_notes(self),
+            *(data_notes(self) if name == "Kubernetes" else ()),
+            *(host_notes(self) if name == "SSH" else ()),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +70,18 @@ class Outcome:
     """What was generated, by name; secrets masked. Only of a dry run."""
     objects: list[dict[str, Any]] = field(default_factory=list)
     """What the files say, where they are objects of Kubernetes."""
+    words: str = ""
+    """What to know of the command, in one line."""
     failure: ClickmillError | None = None
     """Why the job is not under way, though all that could be done here has been."""
 
     @property
     def command_line(self) -> str:
-        """The command of a job that is one, for a shell."""
-        return shlex.join(self.facts["command"])
+        """The command of a job that is one, for a shell, with what to know of it in a comment."""
+        comment = f"# {self.words}\n" if self.words else ""
+        environment = self.facts.get("environment", {})
+        variables = "".join(f"{name}={shlex.quote(value)} " for name, value in environment.items())
+        return f"{comment}{variables}{shlex.join(self.facts['command'])}"
 
 
 def _order(problem: Problem) -> tuple[str, int, int, str]:

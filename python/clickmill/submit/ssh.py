@@ -7,12 +7,14 @@ import json
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from clickmill.launch.hosts import load_hosts
 from clickmill.launch.ssh_cluster import SshCluster, job_name
 from clickmill.submit.commands import communicator_overrides
+from clickmill.submit.file_system import FS_NAME
 from clickmill.submit.package import collect_package, config_name
+from clickmill.submit.request import Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,24 +24,42 @@ if TYPE_CHECKING:
     from clickmill.launch.screen import Display
     from clickmill.submit.request import Request
 
+PACKAGE = "PACKAGE"
+"""What is copied has no name that stays: it is made, and gone again when the job has ended."""
+
 
 def read_hosts(request: Request) -> HostsConfig:
-    """The machines. Raises ConfigError with every problem of the file."""
-    return load_hosts(_hosts_file(request))
+    """The machines. Raises ConfigError with every problem of the file.
+
+    Processes there know the file system of the job; a secret is no variable of theirs, for it would be an
+    argument of ssh.
+    """
+    hosts = load_hosts(_hosts_file(request))
+    variables = {FS_NAME: request.backend.config.fs_name} if request.backend.config.fs_name else {}
+    return hosts.model_copy(update={"environment": {**variables, **hosts.environment}})
 
 
-def ssh_facts(request: Request) -> dict[str, Any]:
-    """What would be done: hosts, files, and the command that does the same."""
+def plan(request: Request) -> Outcome:
+    """What would be done: hosts, files, and the command that does the same with a folder of these files."""
     hosts, ssh, source = read_hosts(request), request.backend.ssh, _source(request)
-    files = [] if ssh.workspace else collect_package(request.config, request.backend)
+    files = [] if ssh.workspace else [file.name for file in collect_package(request.config, request.backend)]
     command = ["clickmill", "ssh-cluster", "--hosts", str(_hosts_file(request))]
-    command += ["-j", ssh.workspace] if ssh.workspace else []
-    return {
+    command += ["-j", ssh.workspace] if ssh.workspace else ["-p", PACKAGE]
+    facts = {
         "backend": "SSH",
         "hosts": list(hosts.hosts),
-        "files": [file.name for file in files],
+        "files": files,
         "command": [*command, "--max-restarts", str(ssh.max_restarts), *source.arguments],
     }
+    words = []
+    if not ssh.workspace:
+        listed = ", ".join(files) or "nothing"
+        words.append(
+            f"{PACKAGE} stands for a folder with {listed} alone, which is copied to {', '.join(hosts.hosts)}"
+        )
+    if FS_NAME in hosts.environment:
+        words.append(f"`environment` of the hosts has {FS_NAME}: {hosts.environment[FS_NAME]}")
+    return Outcome(facts, words="; ".join(words))
 
 
 @contextlib.contextmanager

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from clickmill.config import builtin_model
+from clickmill.submit.package import config_name
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from clickmill.config.document import KeyPath
+    from clickmill.errors import Problem
+    from clickmill.submit.request import Request
+
+START: KeyPath = ("submit", "start_cmd")
 _RUN = re.compile(r"(?:-m\s+(?:paddlerec|clickmill)\.run|(?:-m\s+)?\bclickmill\s+train)(?=\s|$)")
 _OTHER_NAME = re.compile(r"-m\s+paddlerec\.run(?=\s|$)")
+_RUN_ALONE = re.compile(
+    rf"\s*(?:\S*python[\d.]*\s+(?:-u\s+)?)?{_RUN.pattern}\s+(?:-m|--model|--config)(?:\s+|=)\S+\s*"
+)
 _ENDS = frozenset({"&&", "||", ";", "|", "&"})
 _MODEL = ("-m", "--model", "--config")
 
@@ -42,6 +55,11 @@ class StartCommand:
                 return value
         return None
 
+    @property
+    def is_run_alone(self) -> bool:
+        """Whether it runs a configuration, and does nothing else."""
+        return _RUN_ALONE.fullmatch(self.text) is not None
+
     def as_ours(self, overrides: Sequence[str] = ()) -> str:
         """The same command for nodes that have clickmill, with what `--set` changes."""
         text = _OTHER_NAME.sub("-m clickmill.run", self.text)
@@ -51,3 +69,29 @@ class StartCommand:
         found = _RUN.search(text)
         end = len(text) if found is None else found.end()
         return f"{text[:end]} {sets}{text[end:]}"
+
+
+def start_problems(request: Request) -> Iterator[Problem]:
+    """Nodes must train what was checked here: why they would train something else."""
+    model = StartCommand(request.backend.submit.start_cmd).model
+    if model is not None and not _is_submitted(request, model):
+        submitted = request.config.file if config_name(request.config) else request.source.model
+        message = f"runs `{model}`, but it is `{submitted}` that is submitted; name the same in both"
+        yield request.backend.problem(message, START)
+
+
+def start_notes(request: Request) -> Iterator[Problem]:
+    """What of it does nothing where processes of the job are started as clickmill starts them."""
+    command = StartCommand(request.backend.submit.start_cmd)
+    if command.is_run_alone:
+        return
+    what = "has no effect" if command.model is None else "has no effect but for the file that `-m` names"
+    message = f"{what}: processes of the job run clickmill, and nothing else; use `--set` and `config.yaml`"
+    yield request.backend.problem(message, START)
+
+
+def _is_submitted(request: Request, model: str) -> bool:
+    name = config_name(request.config)
+    if name is None:
+        return builtin_model(model) == builtin_model(request.source.model)
+    return os.path.normpath(model) == name or Path(model).resolve() == Path(request.config.file).resolve()

@@ -127,6 +127,35 @@ def test_what_makes_no_sense_is_refused(run: Run, options: tuple[str, ...], word
     assert "hunter2" not in result.output
 
 
+@pytest.mark.parametrize(
+    "override",
+    [
+        "submit.sk=hunter2",
+        "config.fs_ugi.x=hunter2",
+        'config={fs_name: "afs://x", fs_ugi: "usr,hunter2"}',
+        'config={fs_ugi: "u,hunter2", bogus: 1}',
+        'submit={ak: hunter2, files: "./*.py", k8s_trainers: x}',
+        'submit={"ak": hunter2',
+        "submit=ak:hunter2",
+        "submit.ak:hunter2",
+    ],
+)
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_secret_that_is_typed_is_refused_and_shown_nowhere(
+    run: Run, options: tuple[str, ...], override: str
+) -> None:
+    result = run(*SUBMIT, "--dry-run", *options, "--set", override)
+    assert result.exit_code == 2
+    assert "hunter2" not in result.output
+
+
+def test_variable_with_the_name_of_a_secret_is_noted_without_its_value(run: Run, job: Path) -> None:
+    (job / "backend.yaml").write_text("backend: k8s\nkubernetes: {image: a, namespace: team}\n")
+    result = run(*SUBMIT, "--dry-run", "--set", "kubernetes.env.MY_TOKEN=hunter2")
+    assert "`kubernetes.env.MY_TOKEN`: has the name of a secret" in result.stderr
+    assert "hunter2" not in result.stderr
+
+
 def test_job_of_this_machine_is_a_command(run: Run, job: Path) -> None:
     (job / "backend.yaml").write_text("backend: local\n")
     result = run(*SUBMIT, "--dry-run")
@@ -134,6 +163,21 @@ def test_job_of_this_machine_is_a_command(run: Run, job: Path) -> None:
     result = run(*SUBMIT, "--dry-run", "-o", "plan")
     assert result.exit_code == 2
     assert "is a command, not files" in result.stderr
+
+
+def test_job_of_this_machine_knows_its_file_system(
+    run: Run, job: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = {}
+    monkeypatch.setenv("CLICKMILL_FS_NAME", "")  # what is set here goes when the test ends
+    monkeypatch.setenv("CLICKMILL_FS_UGI", "")
+    monkeypatch.setattr("clickmill.cli.runs.train_and_tell", lambda *_, **__: seen.update(os.environ))
+    (job / "backend.yaml").write_text(
+        'backend: Local\nconfig: {fs_name: "hdfs://there:9000", fs_ugi: "me,pass-word"}\n'
+    )
+    assert run(*SUBMIT).exit_code == 0
+    assert seen["CLICKMILL_FS_NAME"] == "hdfs://there:9000"
+    assert seen["CLICKMILL_FS_UGI"] == "me,pass-word"
 
 
 def test_job_for_kubernetes_is_objects(run: Run, job: Path) -> None:
@@ -165,12 +209,21 @@ def test_worker_trains_and_submits_nothing(run: Run, job: Path, monkeypatch: pyt
         ("-m config.yaml", "train -m config.yaml"),
         ("-m config.yaml -b backend.yaml", "submit -m config.yaml -b backend.yaml"),
         ("--backend=backend.yaml -m c", "submit --backend=backend.yaml -m c"),
+        ("-mc -bb", "submit -m c -b b"),
+        ("-m=c -b=b", "submit -m c -b b"),
         ("-m paddlerec.models.rank.dnn", "train -m paddlerec.models.rank.dnn"),
         ("", "train"),
     ],
 )
 def test_a_backend_makes_it_a_submission(typed: str, meant: str) -> None:
     assert command(typed.split()) == meant.split()
+
+
+def test_its_help_names_both_commands() -> None:
+    argv = [sys.executable, "-m", "clickmill.run", "--help"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True)
+    assert "clickmill train" in done.stdout
+    assert "clickmill submit" in done.stdout
 
 
 def test_module_is_a_command(job: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clickmill.config.backend import BackendConfig, load_backend, parse_backend
-from clickmill.config.backend.secrets import VARIABLES
+from clickmill.config.backend.secrets import CREDENTIALS, VARIABLES
 from clickmill.errors import ConfigError, Problem
 
 from .backend_examples import EXAMPLES, FULL, MPI
@@ -21,8 +21,9 @@ SMALL = "backend: Local\n"
 
 @pytest.fixture(autouse=True)
 def _without_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in VARIABLES.values():
+    for name in (*VARIABLES.values(), *CREDENTIALS):
         monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(f"{name}_FILE", raising=False)
 
 
 @pytest.fixture
@@ -184,7 +185,8 @@ kubernetes: {port: 65535, volumes: [{name: data, mount: /data}], output: {claim:
     [
         ("", "is empty"),
         ("- a\n", "not a list"),
-        ("submit: {}\n", "required key is missing"),
+        ("submit: {}\n", "required key is missing; add `backend`, one of `Local`, `PaddleCloud`"),
+        ("backend: Local\nsubmit: {nods: }\n", "unknown key"),
         ("backend: Local\nsubmit: 3\n", "mapping"),
         ("backend: [Local]\n", "must be one of"),
         ("backend: Local\nsubmit:\n\tnodes: 2\n", "not valid YAML"),
@@ -242,6 +244,30 @@ def test_secrets_are_not_shown() -> None:
     assert set(backend.secrets) == {"me,pass-word", "key-id", "key-secret"}
 
 
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ('submit: {ak: "key-id\\nsecond"}', "submit.ak"),
+        ("submit: {ak: true, sk: [key-id]}", "submit.sk"),
+        ("config: {fs_ugi: {key-id: key-id}}", "config.fs_ugi"),
+        ("submit:\n  ak:key-id\n  sk:key-id", "submit"),
+        ("config: fs_ugi=key-id", "config"),
+        ("kubernetes: {env: TOKEN=key-id}", "kubernetes.env"),
+        ("submit: {ak:key-id, nodes: 2}", "submit.ak..."),
+        ("submit: {sk=key-id: }", "submit.sk..."),
+    ],
+)
+def test_secret_that_is_written_wrongly_is_not_repeated(text: str, key: str, wrong: Find) -> None:
+    found = wrong(f"{SMALL}{text}\n")
+    assert key in found
+    assert "key-id" not in str([problem.to_dict() for problem in found.values()])
+
+
+def test_key_that_lacks_a_space_is_told_with_the_key_that_is_meant(wrong: Find) -> None:
+    found = wrong(f"{SMALL}submit: {{ak:key-id}}\n")["submit.ak..."]
+    assert (found.line, found.suggestion) == (2, "ak")
+
+
 def test_environment_counts_more_than_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
     values = {"FS_NAME": "hdfs://there", "FS_UGI": "you,other", "AK": "other-id", "SK": "other-secret"}
     for name, value in values.items():
@@ -260,6 +286,20 @@ def test_secret_is_read_from_a_file_beside_backend_yaml(tmp_path: Path) -> None:
     assert backend.secrets == ("key-secret",)
     assert backend.secret_files == ("sk",)
     assert backend.notes == ()
+
+
+def test_file_of_a_secret_may_be_named_with_either_spelling(tmp_path: Path) -> None:
+    (tmp_path / "it").write_text("me,pass-word\n")
+    (tmp_path / "it").chmod(0o644)
+    file = tmp_path / "backend.yaml"
+    file.write_text("backend: PaddleCloud\nconfig: {fs-name: a,\n  fs-ugi-file: it}\n")
+    backend = load_backend(file)
+    assert backend.secrets == ("me,pass-word",)
+    assert [(note.key, note.line) for note in backend.notes] == [("config.fs_ugi_file", 3)]
+    file.write_text("backend: PaddleCloud\nconfig: {fs-ugi: 'me,pass-word'}\n")
+    file.chmod(0o644)
+    assert [(note.key, note.line) for note in load_backend(file).notes] == [("config.fs_ugi", 2)]
+    assert load_backend(file, ["config={fs-ugi-file: it}"]).notes[0].file == "--set config"
 
 
 def test_secret_that_others_can_read_is_warned_of(tmp_path: Path) -> None:
@@ -281,7 +321,13 @@ def test_secret_that_others_can_read_is_warned_of(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "words"),
-    [(None, "No such file"), (b"", "holds nothing"), (b"\xff", "not UTF-8"), (b"x" * 5000, "more than 4096")],
+    [
+        (None, "No such file"),
+        (b"\n", "holds nothing"),
+        (b"\xff", "not UTF-8"),
+        (b"x" * 70_000, "more than 65536"),
+        (b"a\nb", "several lines"),
+    ],
 )
 def test_file_of_a_secret_that_cannot_be_used_is_named(
     tmp_path: Path, content: bytes | None, words: str
@@ -295,17 +341,88 @@ def test_file_of_a_secret_that_cannot_be_used_is_named(
     assert error.value.problems[0].line == 2
 
 
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ("no-such", "cannot be read: No such file"),
+        ("/dev/zero", "is no regular file"),
+        ("empty", "holds nothing"),
+        ("long", "has more than 65536 bytes"),
+        ("lines", "has several lines"),
+    ],
+)
+def test_file_of_a_variable_that_cannot_be_used_is_named_with_it(
+    in_folder: Path, monkeypatch: pytest.MonkeyPatch, wrong: Find, named: str, words: str
+) -> None:
+    (in_folder / "empty").touch()
+    (in_folder / "long").write_text("x" * 70_000)
+    (in_folder / "lines").write_text("key\nid\n")
+    monkeypatch.setenv("CLICKMILL_AK_FILE", named)
+    (found,) = wrong(SECRET).values()
+    assert (found.file, found.key) == ("CLICKMILL_AK_FILE", "submit.ak")
+    assert found.message.startswith(f"names `{named}`, which {words}")
+
+
+@pytest.mark.parametrize("variable", ["CLICKMILL_AK", "CLICKMILL_FS_UGI", "AWS_SESSION_TOKEN"])
+def test_file_of_a_variable_that_others_can_read_is_warned_of(
+    in_folder: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    (in_folder / "it").write_text("key-id\n")
+    (in_folder / "it").chmod(0o644)
+    monkeypatch.setenv(f"{variable}_FILE", "it")
+    (note,) = parse_backend(SMALL).notes
+    assert note.file == f"{variable}_FILE"
+    assert note.message == "names `it`, which others can read; mend it with `chmod 600 it`"
+    monkeypatch.setenv(variable, "key-id")
+    assert parse_backend(SMALL).notes == (), "the file is not read"
+    monkeypatch.delenv(variable)
+    (in_folder / "it").chmod(0o600)
+    assert parse_backend(SMALL).notes == ()
+
+
 def test_secret_that_is_given_twice_is_refused(wrong: Find) -> None:
     found = wrong("backend: PaddleCloud\nsubmit: {sk: key-secret, sk_file: sk}\n")["submit.sk_file"]
     assert "leave one of them out" in found.message
 
 
-@pytest.mark.parametrize("path", ["submit.sk", "submit.ak", "config.fs_ugi", "config.fs-ugi"])
-def test_secret_on_the_command_line_is_refused_and_not_repeated(path: str) -> None:
+@pytest.mark.parametrize(
+    ("override", "place"),
+    [
+        ("submit.sk=hunter2", "--set submit.sk"),
+        ("submit.ak=hunter2", "--set submit.ak"),
+        ("config.fs_ugi=hunter2", "--set config.fs_ugi"),
+        (" config . fs-ugi =hunter2", "--set config.fs_ugi"),
+        ("submit.sk=[hunter2", "--set submit.sk"),
+        ("config.fs_ugi.x=hunter2", "--set config.fs_ugi"),
+        ("config.fs_ugi.hunter2=x", "--set config.fs_ugi"),
+        ("config={fs_name: a, fs_ugi: 'me,hunter2'}", "--set config"),
+        ("config={fs-ugi: hunter2, bogus: 1}", "--set config"),
+        ("submit={ak: hunter2, files: './*', k8s_trainers: x}", "--set submit"),
+        ("submit={<<: {sk: hunter2}}", "--set submit"),
+        ("submit=sk: hunter2", "--set submit"),
+    ],
+)
+def test_secret_on_the_command_line_is_refused_and_not_repeated(override: str, place: str) -> None:
     with pytest.raises(ConfigError) as error:
-        parse_backend(SMALL, overrides=[f"{path}=hunter2"])
-    assert "hunter2" not in str(error.value)
-    assert "can be read by everybody" in str(error.value)
+        parse_backend(SMALL, overrides=[override])
+    (problem,) = error.value.problems
+    assert problem.file == place
+    assert "can be read by everybody" in problem.message
+    assert "hunter2" not in str(problem.to_dict())
+
+
+@pytest.mark.parametrize(
+    "override", ['submit={"ak": hunter2', "submit=ak:hunter2", "config=[fs_ugi: hunter2]"]
+)
+def test_override_that_means_nothing_is_not_repeated(override: str, wrong: Find) -> None:
+    problems = wrong(SMALL, overrides=[override]).values()
+    assert "hunter2" not in str([problem.to_dict() for problem in problems])
+
+
+def test_sections_without_secrets_are_taken_from_the_command_line() -> None:
+    overrides = ["submit={nodes: 3, sk_file: ''}", "config={fs_name: hdfs://there}"]
+    backend = parse_backend(SMALL, overrides=overrides)
+    assert (backend.submit.nodes, backend.config.fs_name) == (3, "hdfs://there")
 
 
 def test_sections_are_frozen() -> None:

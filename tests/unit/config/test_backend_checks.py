@@ -218,6 +218,24 @@ def test_python_2_and_a_lonely_card_are_worth_a_word() -> None:
     assert "`class: train`" in found["runner.0.class"]
 
 
+@pytest.mark.parametrize(
+    ("backend", "sizes", "keys"),
+    [
+        ("Local", "nodes: 2", {"submit.nodes"}),
+        ("Local", "nodes: 2, k8s_ps_num: 2", set()),
+        ("Local\ncluster_type: mpi", "nodes: 2", set()),
+        ("Local\ncluster_type: mpi", "k8s_trainers: 2", {"submit.k8s_trainers"}),
+        ("Kubernetes", "nodes: 2", {"submit.nodes"}),
+        ("Kubernetes", "nodes: 2, k8s_trainers: 2", set()),
+        ("MPI", "k8s_trainers: 2, k8s_ps_num: 1", {"submit.k8s_trainers", "submit.k8s_ps_num"}),
+        ("MPI", "nodes: 2, k8s_trainers: 2", set()),
+        ("SSH", "nodes: 2", {"submit.nodes"}),
+    ],
+)
+def test_numbers_that_are_for_another_backend_are_warned_of(backend: str, sizes: str, keys: set[str]) -> None:
+    assert set(notes(examples.MPI, f"backend: {backend}\nsubmit: {{{sizes}}}\n")) == keys
+
+
 @pytest.mark.parametrize("name", ["Local", "MPI", "SSH", "Kubernetes"])
 def test_other_backends_warn_of_keys_without_effect(name: str) -> None:
     assert notes(examples.MPI, f"backend: {name}\n") == {}

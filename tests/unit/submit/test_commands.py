@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from clickmill.cli.ssh_cluster import choose_package
 from clickmill.config import load_config
 from clickmill.errors import ConfigError
 from clickmill.submit.commands import local_overrides, mpi_command
+from clickmill.submit.file_system import variables
+from clickmill.submit.load import load_request
 from clickmill.submit.plan import plan
-from clickmill.submit.ssh import ssh_job
+from clickmill.submit.ssh import read_hosts, ssh_job
 from tests.unit.config import examples
 
 from .jobs import request, write_job
@@ -58,6 +61,82 @@ def test_knobs_and_overrides_reach_the_runner(folder: Path) -> None:
 
 def test_single_process_stays_one(folder: Path) -> None:
     assert local(folder, "backend: Local\n", examples.SINGLE)["class"] == "train"
+
+
+@pytest.mark.parametrize("sizes", ["k8s_trainers: 2, k8s_ps_num: 2", "k8s_trainers: 2"])
+def test_single_process_becomes_the_cluster_that_the_backend_asks_for(folder: Path, sizes: str) -> None:
+    found = local(folder, f"backend: Local\nsubmit: {{{sizes}}}\n", CONFIG, "runner.0.class=train")
+    assert (found["class"], found["workers"]) == ("local_cluster_train", 2)
+    overrides = local_overrides(load_request("paddlerec.models.rank.dnn", "backend.yaml"))
+    runner = load_config("paddlerec.models.rank.dnn", overrides=overrides).runners()[0]
+    assert (runner.class_name, runner.worker_num) == ("local_cluster_train", 2)
+
+
+@pytest.mark.parametrize("name", ["Kubernetes", "MPI", "SSH"])
+def test_single_process_is_one_of_a_cluster_on_every_backend_that_has_one(folder: Path, name: str) -> None:
+    write_job(folder, CONFIG, f"backend: {name}\nsubmit: {{files: '*.py'}}\n")
+    job = request("runner.0.class=train", "runner.0.fleet_mode=collective")
+    assert job.runner.is_collective
+    assert job.source.overrides[-1] == "runner.0.class=cluster_train"
+
+
+def test_single_process_that_no_cluster_can_train_is_an_error(folder: Path) -> None:
+    text = examples.SINGLE.replace("  phases: [phase1]\n", "")
+    text += "- {name: second, model: dnn, dataset_name: dataloader_train}\n"
+    write_job(folder, text, "backend: Local\nsubmit: {k8s_trainers: 2}\n")
+    with pytest.raises(ConfigError, match="a cluster trains one phase, not 2"):
+        request().check()
+    assert request("submit={}").check() == ()
+
+
+# The file system of the job
+
+HDFS = 'data_path: "hdfs:///logs/x"'
+
+
+def on_hdfs(folder: Path, backend: str) -> None:
+    write_job(folder, CONFIG.replace('data_path: "{workspace}/train_data"', HDFS), backend)
+
+
+@pytest.mark.parametrize("name", ["Local", "MPI"])
+def test_file_system_of_the_job_is_a_variable_of_its_processes(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    files = 'config: {fs_name: "hdfs://there:9000", fs_ugi: "me,pass-word"}'
+    on_hdfs(folder, f"backend: {name}\n{files}\nmpi: {{mpirun: 'true'}}\n")
+    job = request()
+    assert variables(job) == {"CLICKMILL_FS_NAME": "hdfs://there:9000", "CLICKMILL_FS_UGI": "me,pass-word"}
+    shown = plan(job)
+    assert shown.facts["environment"]["CLICKMILL_FS_UGI"] == "***"
+    assert shown.command_line.startswith("CLICKMILL_FS_NAME=hdfs://there:9000 CLICKMILL_FS_UGI='***' ")
+    monkeypatch.setenv("CLICKMILL_FS_NAME", "afs://other")  # counts more, and is there already
+    assert variables(request()) == {"CLICKMILL_FS_UGI": "me,pass-word"}
+
+
+def test_hosts_know_the_file_system_of_the_job(folder: Path) -> None:
+    on_hdfs(folder, 'backend: SSH\nconfig: {fs_name: "hdfs://there:9000", fs_ugi: "me,pass-word"}\n')
+    (folder / "hosts.yaml").write_text("hosts: [me@one]\nenvironment: {A: b}\n")
+    assert read_hosts(request()).environment == {"A": "b", "CLICKMILL_FS_NAME": "hdfs://there:9000"}
+    assert "`environment` of the hosts has CLICKMILL_FS_NAME: hdfs://there:9000" in plan(request()).words
+    (note,) = request().check()
+    assert note.key == "config.fs_ugi"
+    assert "CLICKMILL_FS_UGI_FILE in `environment` of `hosts.yaml`" in note.message
+    (folder / "hosts.yaml").write_text(
+        "hosts: [me@one]\nenvironment: {CLICKMILL_FS_NAME: afs://more, HADOOP_USER_NAME: me}\n"
+    )
+    assert read_hosts(request()).environment["CLICKMILL_FS_NAME"] == "afs://more"
+    assert request().check() == ()
+
+
+def test_variable_that_mpirun_leaves_behind_is_told(folder: Path) -> None:
+    files = 'config: {fs_name: "hdfs://there:9000"}'
+    on_hdfs(folder, f"backend: MPI\n{files}\nmpi: {{hostfile: hosts}}\n")
+    (note,) = request().check()
+    assert note.key == "config.fs_name"
+    assert "`mpi.arguments: -x CLICKMILL_FS_NAME`" in note.message
+    assert request("mpi.arguments=-x CLICKMILL_FS_NAME").check() == ()
+    assert request("mpi.hostfile=''").check() == ()
+    assert request("dataset.0.data_path=/data/log").check() == ()
 
 
 def test_plan_of_a_local_job_is_its_command(folder: Path) -> None:
@@ -150,6 +229,28 @@ def test_plan_of_an_ssh_job_names_hosts_and_files(hosts: Path) -> None:
     assert facts["hosts"] == ["me@one", "me@two"]
     assert facts["files"] == ["config.yaml", "model.py"]
     assert facts["command"][:4] == ["clickmill", "ssh-cluster", "--hosts", "machines.yaml"]
+
+
+def test_command_of_an_ssh_job_copies_the_files_of_the_job_alone(folder: Path, hosts: Path) -> None:
+    (folder / "large.bin").touch()
+    comment, command = plan(request()).command_line.splitlines()
+    assert comment == (
+        "# PACKAGE stands for a folder with config.yaml, model.py alone, which is copied to me@one, me@two"
+    )
+    assert command.startswith("clickmill ssh-cluster --hosts machines.yaml -p PACKAGE --max-restarts 7 -m")
+
+
+def test_command_of_an_ssh_job_in_a_folder_of_the_hosts_copies_nothing(hosts: Path) -> None:
+    outcome = plan(request("ssh.workspace=/data/job"))
+    assert (outcome.facts["files"], outcome.words) == ([], "")
+    assert "-j /data/job" in outcome.command_line
+
+
+def test_built_in_model_needs_no_file_in_a_package(hosts: Path) -> None:
+    job = load_request("dnn", "backend.yaml")
+    command = plan(job).facts["command"]
+    assert command[command.index("-m") + 1] == "dnn"
+    assert choose_package(hosts.parent, "dnn") == (hosts.parent, "dnn")
 
 
 def test_missing_hosts_are_told(hosts: Path) -> None:

@@ -17,12 +17,13 @@ from pathlib import Path
 import pytest
 
 import clickmill
-from clickmill.errors import ClickmillError, ConfigError
+from clickmill.errors import ClickmillError, ConfigError, StorageError
 from clickmill.submit.paddlecloud.api import plan, prepare, submit
 from clickmill.submit.paddlecloud.client import split_reply
 from clickmill.submit.paddlecloud.folder import folder_name, generate
 from clickmill.submit.paddlecloud.job_script import CREDENTIALS
 from clickmill.submit.private import write_private_folder
+from tests.small_files import small_files
 
 from .golden.write import golden_files
 from .jobs import KINDS, SECRETS, request, write_job
@@ -225,6 +226,27 @@ def test_without_the_client_the_folder_is_made_and_the_command_told(
     assert {path.name for path in made.iterdir()} == {*WRITTEN, "config.yaml", "backend.yaml", "model.py"}
 
 
+def test_command_for_a_folder_is_one_for_a_shell(
+    kind: str, calls: Path, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    place = folder / "it's $HOME"
+    place.mkdir()
+    monkeypatch.setenv("FAILS", "1")
+    with pytest.raises(ClickmillError) as error:
+        submit(request(), parent=place)
+    monkeypatch.delenv("FAILS")
+    command = re.search("`(.*)`", str(error.value.hint))
+    assert command is not None
+    subprocess.run(["sh", "-c", command[1]], cwd="/", check=True, capture_output=True)
+
+
+def test_folder_that_could_not_be_written_whole_is_gone(kind: str, calls: Path, folder: Path) -> None:
+    with small_files(100), pytest.raises(StorageError, match="cannot write"):
+        submit(request())
+    assert not list(folder.glob("PaddleRec_CTR_*"))
+    assert not calls.exists()
+
+
 def test_folder_can_be_submitted_again_from_anywhere(kind: str, calls: Path, folder: Path) -> None:
     made = submit(request()).facts["folder"]
     calls.unlink()
@@ -410,6 +432,12 @@ def test_start_command_of_another_kind_is_taken(kind: str, command: str) -> None
         shlex.quote(command).replace("paddlerec.run", "clickmill.run")
         in plan(request(f"submit.start_cmd={command}")).files["job.sh"]
     )
+
+
+def test_secret_in_what_is_changed_for_the_nodes_is_refused(kind: str) -> None:
+    with pytest.raises(ConfigError, match=r"--set hyper_parameters\.note: .*holds a secret") as error:
+        request("hyper_parameters.note=pass-word-1").check()
+    assert "pass-word-1" not in str(error.value)
 
 
 def test_file_with_the_name_of_a_written_one_is_refused(kind: str, folder: Path) -> None:

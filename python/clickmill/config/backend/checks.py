@@ -12,7 +12,7 @@ from clickmill.config.backend.secrets import SECRETS
 from clickmill.config.checks import server_problems
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from clickmill.config.backend.models import BackendConfig
     from clickmill.config.config import Config
@@ -24,15 +24,15 @@ _FOLDERS = ("train_data_path", "test_data_path", "thirdparty_path", "afs_remote_
 _ELSEWHERE = "`backend: Kubernetes`, `MPI`, `SSH` or `Local`"
 
 
-def submit_problems(config: Config, backend: BackendConfig) -> list[Problem]:
-    """Why the job cannot be submitted; empty where it can."""
+def submit_problems(config: Config, backend: BackendConfig, overrides: Sequence[str] = ()) -> list[Problem]:
+    """Why the job cannot be submitted; empty where it can. `overrides` are those that the nodes get."""
     problems = list(_modes(config))
     if not problems:
         runner = config.runners()[0]
         problems += _runner(config, runner)
         if backend.backend == "PaddleCloud":
             problems += _paddlecloud_runner(config, backend, runner)
-    return [*problems, *backend_problems(backend), *exposed_secrets(backend, config)]
+    return [*problems, *backend_problems(backend), *exposed_secrets(backend, config, overrides)]
 
 
 def backend_problems(backend: BackendConfig) -> list[Problem]:
@@ -47,8 +47,8 @@ def submit_notes(config: Config, backend: BackendConfig) -> list[Problem]:
     if backend.backend == "PaddleCloud":
         return list(_paddlecloud_notes(config, backend))
     if backend.backend == "Kubernetes":
-        return list(notes_on_variables(backend))
-    return list(_idle_keys(backend))
+        return [*notes_on_variables(backend), *_idle_sizes(backend)]
+    return [*_idle_keys(backend), *_idle_sizes(backend)]
 
 
 def is_single_card(backend: BackendConfig, runner: RunnerConfig) -> bool:
@@ -188,8 +188,27 @@ def _idle_keys(backend: BackendConfig) -> Iterator[Problem]:
             yield backend.problem(message, ("config", key))
 
 
+def _idle_sizes(backend: BackendConfig) -> Iterator[Problem]:
+    """Numbers of processes that are meant for another backend, where none is given for this one."""
+    used: tuple[str, ...] = ("k8s_trainers", "k8s_ps_num")
+    if backend.backend == "SSH":
+        used = ()
+    elif backend.backend == "MPI" or (backend.backend == "Local" and backend.cluster_type == "mpi"):
+        used = ("nodes",)
+    told = backend.submit.model_fields_set
+    if told.intersection(used):
+        return
+    remedy = " and ".join(f"`{key}`" for key in used)
+    words = f"the numbers come from {remedy}" if used else "each host has a server and a trainer"
+    for key in ("nodes", "k8s_trainers", "k8s_ps_num"):
+        if key in told:
+            yield backend.problem(
+                f"has no effect with `backend: {backend.backend}`: {words}", ("submit", key)
+            )
+
+
 def _kubernetes(backend: BackendConfig) -> Iterator[Problem]:
-    message = "is empty; name the image that pods run, as `deploy/docker` builds it"
+    message = "is empty; name the image that pods run: deploy/docker builds one, or ask who runs the cluster"
     yield from _empty(backend, ("kubernetes", "image"), message)
     files = backend.config
     if not files.fs_name:

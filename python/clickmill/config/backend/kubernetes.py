@@ -6,7 +6,25 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from clickmill._section import Count, Integer, Texts
+from clickmill._section import Count, Integer, OneOrMany
+from clickmill.config.backend.pod_values import (
+    ExportedPath,
+    HostName,
+    HostPath,
+    Image,
+    Label,
+    LabelKey,
+    LabelValue,
+    Mount,
+    ObjectName,
+    Restarts,
+    Size,
+    TaintKey,
+    Variable,
+    VariableText,
+    VolumeName,
+    mount_place,
+)
 from clickmill.config.backend.section import BackendSection, Quantity
 
 MAX_PORT = 65_535
@@ -15,16 +33,26 @@ MAX_PORT = 65_535
 class Toleration(BackendSection):
     """A taint of nodes that pods of the job put up with."""
 
-    key: str = ""
+    key: TaintKey = ""
     """Key of the taint. Empty: every one, with `operator: Exists`."""
     operator: Literal["Equal", "Exists"] = "Equal"
     """`Exists`: whatever the value."""
-    value: str = ""
-    """Value of the taint."""
+    value: LabelValue = ""
+    """Value of the taint; with `Equal` alone."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     """Effect of the taint. Absent: all of them."""
     toleration_seconds: Count | None = None
     """`NoExecute`: how long a pod stays. Absent: for ever."""
+
+    @model_validator(mode="after")
+    def _is_what_kubernetes_takes(self) -> Self:
+        if not self.key and self.operator != "Exists":
+            raise ValueError("without a `key` it is for every taint, and needs `operator: Exists`")
+        if self.value and self.operator == "Exists":
+            raise ValueError("has a `value`, but `operator: Exists` asks for none; leave one of them out")
+        if self.toleration_seconds is not None and self.effect != "NoExecute":
+            raise ValueError("has `toleration_seconds`, which needs `effect: NoExecute`")
+        return self
 
 
 class RoleResources(BackendSection):
@@ -56,13 +84,13 @@ class Resources(BackendSection):
 class OutputVolume(BackendSection):
     """Where run folders are kept: a claim that is there, a folder of a node, or a claim that is made."""
 
-    claim: str = ""
+    claim: ObjectName = ""
     """Name of a claim that is there already."""
-    host_path: str = ""
+    host_path: HostPath = ""
     """Folder of the node that `model_node` chooses."""
-    size: Quantity = "10Gi"
+    size: Size = "10Gi"
     """Size of the claim that is made where neither is named."""
-    storage_class: str = ""
+    storage_class: ObjectName = ""
     """Its storage class. Empty: that of the cluster."""
     access_mode: Literal["ReadWriteMany", "ReadWriteOnce"] = "ReadWriteMany"
     """`ReadWriteOnce`: all pods must come to one node."""
@@ -77,25 +105,25 @@ class OutputVolume(BackendSection):
 class NfsVolume(BackendSection):
     """A folder of an NFS server."""
 
-    server: str
+    server: HostName
     """Its name or address."""
-    path: str
+    path: ExportedPath
     """Folder that it exports."""
 
 
 class Volume(BackendSection):
     """Something that is mounted into every pod: data, as a rule."""
 
-    name: str
-    """Name of the volume in the pods."""
-    claim: str = ""
+    name: VolumeName
+    """Name of the volume in the pods; each has its own."""
+    claim: ObjectName = ""
     """Name of a claim."""
-    host_path: str = ""
+    host_path: HostPath = ""
     """Folder of every node."""
     nfs: NfsVolume | None = None
     """Folder of an NFS server."""
-    mount: str
-    """Where it is seen; a relative path lies below the working folder, like `train_data`."""
+    mount: Mount
+    """Where it is seen; a relative path lies below the working folder `/job`, like `train_data`."""
     read_only: bool = True
     """Pods may only read it."""
 
@@ -104,6 +132,11 @@ class Volume(BackendSection):
         if sum(map(bool, (self.claim, self.host_path, self.nfs))) != 1:
             raise ValueError("needs one of `claim`, `host_path` and `nfs`")
         return self
+
+    @property
+    def place(self) -> str:
+        """Where pods see it, as an absolute path."""
+        return mount_place(self.mount)
 
 
 def _port_with_another(value: int) -> int:
@@ -115,27 +148,27 @@ def _port_with_another(value: int) -> int:
 class KubernetesConfig(BackendSection):
     """A job on Kubernetes; read with `backend: Kubernetes`."""
 
-    namespace: str = ""
+    namespace: Label = ""
     """Namespace of the job. Empty: that of the context, else `default`."""
     context: str = ""
     """Context of the kubeconfig. Empty: the current one."""
-    image: str = ""
+    image: Image = ""
     """Image of the pods; needed."""
     image_pull_policy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
     """When nodes ask the registry for the image."""
-    image_pull_secrets: Texts = ()
+    image_pull_secrets: Annotated[tuple[ObjectName, ...], OneOrMany] = ()
     """Secrets in the namespace with which nodes ask."""
     scheduler: Literal["volcano", "default"] = "volcano"
     """`default`: plain Kubernetes, a Job for each role, without gang and queue."""
-    queue: str = "default"
+    queue: ObjectName = "default"
     """Queue of Volcano."""
-    priority_class: str = ""
+    priority_class: ObjectName = ""
     """PriorityClass of the job and its pods. Empty: none."""
-    max_restarts: Count = 5
+    max_restarts: Restarts = 5
     """How often pods that fail are started again over the life of the job."""
     port: Annotated[Integer, Field(ge=1), AfterValidator(_port_with_another)] = 30_240
     """Port of the parameter servers; the one after it is that of the metrics."""
-    node_selector: dict[str, str] = Field(default_factory=dict)
+    node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     """Labels of the nodes that pods may run on."""
     tolerations: tuple[Toleration, ...] = ()
     """Taints that pods put up with."""
@@ -143,11 +176,11 @@ class KubernetesConfig(BackendSection):
     """What pods ask for; the cores of `submit` are the default."""
     output: OutputVolume = OutputVolume()
     """Where run folders are kept."""
-    model_node: dict[str, str] = Field(default_factory=lambda: {"nodeType": "model"})
+    model_node: dict[LabelKey, LabelValue] = Field(default_factory=lambda: {"nodeType": "model"})
     """Labels of the node that keeps the output, where that is a folder of a node."""
     volumes: tuple[Volume, ...] = ()
     """What else is mounted."""
-    env: dict[str, str] = Field(default_factory=dict)
+    env: dict[Variable, VariableText] = Field(default_factory=dict)
     """Variables for all pods; no secrets, which travel from the environment of `submit`."""
     insecure: bool = False
     """Processes of the job take connections without a token."""

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, PrivateAttr, SecretStr
 
 from clickmill._section import Count, PositiveCount, Words
 from clickmill.config.backend.kubernetes import KubernetesConfig
+from clickmill.config.backend.pod_values import Pods
 from clickmill.config.backend.section import BackendSection, Line, Secret, any_case
 from clickmill.config.cluster import Communicator
 from clickmill.config.document import Document, KeyPath, Place, dotted
@@ -90,18 +91,18 @@ class SubmitConfig(BackendSection):
     group: Line = "paddle"
     """PaddleCloud: group whose machines are used."""
     start_cmd: Line = "python -m paddlerec.run -m config.yaml"
-    """What nodes run; its `-m` names a file of `files`."""
+    """What nodes run; its `-m` names what is submitted. Outside PaddleCloud nothing else of it counts."""
     files: Words = ()
     """Files that go to the nodes, patterns like `./*.py`, relative to where the command is typed."""
     nodes: PositiveCount = 1
     """MPI: machines; each has a parameter server and a trainer."""
-    k8s_trainers: PositiveCount = 1
+    k8s_trainers: Pods = 1
     """K8S: trainers, or workers of a collective job."""
     k8s_cpu_cores: PositiveCount | None = None
     """K8S: cores of each of them. Absent: 2 with parameter servers, 1 in a collective job."""
     k8s_gpu_card: Count = 1
     """K8S: cards of each worker of a collective job with `device: gpu`."""
-    k8s_ps_num: PositiveCount = 1
+    k8s_ps_num: Pods = 1
     """K8S: parameter servers."""
     k8s_ps_cores: PositiveCount = 2
     """K8S: cores of each of them."""

@@ -1,8 +1,8 @@
 """Who the pods are, and what they may do: a ServiceAccount with the smallest Role that will do.
 
-Launchers look at the pods of the namespace, to tell what they wait for and to notice a peer that cannot come,
-and the first of them writes the token of the job into its Secret. They write down how pods have failed, which
-are soon gone. `list` and `watch` cannot be restricted to names.
+Launchers look at the pods of the namespace, to tell what they wait for and to notice a peer that cannot come.
+The first of them writes the token of the job into its Secret, where it has one. They write down how pods have
+failed, which are soon gone. `list` and `watch` cannot be restricted to names.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ def role(plan: JobPlan) -> Object:
     """What the pods may do."""
     rules = [
         {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch"]},
-        {
-            "apiGroups": [""],
-            "resources": ["secrets"],
-            "resourceNames": [plan.names.token],
-            "verbs": ["get", "update"],
-        },
-        {
-            "apiGroups": [""],
-            "resources": ["configmaps"],
-            "resourceNames": [plan.names.failures],
-            "verbs": ["get", "update"],
-        },
+        *([_change("secrets", plan.names.token)] if plan.has_token else []),
+        _change("configmaps", plan.names.failures),
     ]
     return {**head(kinds.ROLE, plan, plan.names.job), "rules": rules}
+
+
+def _change(resources: str, name: str) -> Object:
+    """A rule for one object, which is there already."""
+    return {
+        "apiGroups": [""],
+        "resources": [resources],
+        "resourceNames": [name],
+        "verbs": ["get", "update"],
+    }
 
 
 def role_binding(plan: JobPlan) -> Object:

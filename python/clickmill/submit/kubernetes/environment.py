@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clickmill.config.backend.pod_values import SCRATCH, WORKING_FOLDER
 from clickmill.submit.kubernetes.config_map import PSERVERS_KEY, TRAINERS_KEY
 
 if TYPE_CHECKING:
@@ -28,9 +29,9 @@ def environment(plan: JobPlan, role: RoleName) -> list[Object]:
         "CLICKMILL_SERVICE": plan.names.service,
         "CLICKMILL_PORT": port,
         "CLICKMILL_METRICS_PORT": str(plan.metrics_port),
-        "CLICKMILL_CACHE": "/cache",
+        "CLICKMILL_CACHE": SCRATCH["cache"],
         "CLICKMILL_GRACE_S": str(GRACE_PERIOD_S),
-        "HOME": "/job",
+        "HOME": WORKING_FOLDER,
         "TRAINING_ROLE": word,
         "PADDLE_TRAINING_ROLE": word,
         "PADDLE_JOB_NAME": plan.names.job,

@@ -40,16 +40,19 @@ def hand_over(request: Request, *, is_replacing: bool = False) -> Outcome:
 
 
 def _namespace(request: Request) -> str:
-    """As `connect` finds it, but a manifest can be written where no cluster is known."""
+    """As `connect` finds it, but a manifest can be written where no cluster is known, with a warning."""
     settings = request.backend.kubernetes
     if settings.namespace:
         return settings.namespace
     try:
         with connect(settings.context) as cluster:
             return cluster.namespace
-    except MissingExtra:
-        return DEFAULT_NAMESPACE
-    except ConfigError:
-        if settings.context:
+    except (MissingExtra, ConfigError) as error:
+        if settings.context and not isinstance(error, MissingExtra):
             raise
+        logger.warning(
+            "%s; the manifest is for the namespace `%s`, unless `kubernetes.namespace` names another",
+            error,
+            DEFAULT_NAMESPACE,
+        )
         return DEFAULT_NAMESPACE

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clickmill.config.backend.pod_values import MAX_INT32
 from clickmill.kube import kinds
 from clickmill.submit.kubernetes.digest import with_template_digest
 from clickmill.submit.kubernetes.metadata import head
@@ -59,4 +60,4 @@ def _backoff_limit(plan: JobPlan, role: RolePlan) -> int:
     the job is then one of every pod.
     """
     num_together = role.replicas if plan.is_collective else 1
-    return plan.settings.max_restarts * num_together
+    return min(plan.settings.max_restarts * num_together, MAX_INT32)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import yaml
+from typing import TYPE_CHECKING
 
 from clickmill.submit.kubernetes.account import role, role_binding, service_account
 from clickmill.submit.kubernetes.claim import needs_claim, output_claim
@@ -14,6 +12,7 @@ from clickmill.submit.kubernetes.network_policy import network_policy
 from clickmill.submit.kubernetes.secret import access_command, token_secret
 from clickmill.submit.kubernetes.service import service
 from clickmill.submit.kubernetes.volcano_job import volcano_job
+from clickmill.submit.yaml_text import yaml_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +27,7 @@ def surroundings(plan: JobPlan) -> list[Object]:
         service_account(plan),
         role(plan),
         role_binding(plan),
-        token_secret(plan),
+        *([token_secret(plan)] if plan.has_token else []),
         package_map(plan),
         failures_map(plan),
         *([] if plan.is_collective else [size_map(plan)]),
@@ -50,26 +49,9 @@ def manifest(plan: JobPlan) -> list[Object]:
     return [*surroundings(plan), *workloads(plan)]
 
 
-class _Dumper(yaml.SafeDumper):
-    """Texts of several lines as they are, and no references between parts that happen to be the same."""
-
-    def ignore_aliases(self, _data: Any) -> bool:
-        return True
-
-
-def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
-
-
-_Dumper.add_representer(str, _text)
-
-
 def to_yaml(items: Sequence[Object]) -> str:
-    """One document for each object."""
-    return "".join(
-        "---\n" + yaml.dump(item, Dumper=_Dumper, sort_keys=False, width=110, allow_unicode=True)
-        for item in items
-    )
+    """One document for each object, which kubectl reads as it is here."""
+    return "".join(f"---\n{yaml_text(item)}" for item in items)
 
 
 def manifest_yaml(plan: JobPlan) -> str:

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from clickmill.config.backend.exposure import exposed_secrets
+from clickmill.config.backend.checks import backend_problems
+from clickmill.config.backend.exposure import exposed_secrets, exposed_variables
 from clickmill.errors import ConfigError
 from clickmill.submit.kubernetes.names import RESERVED, Names, RoleName
-from clickmill.submit.kubernetes.resources import Request, role_request
+from clickmill.submit.kubernetes.resources import Request, amount, role_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
 
 MAX_PACKAGE_BYTES = 1_000_000
 """What etcd takes as one object is 1.5 MiB, what the API server takes as the data of a ConfigMap 1 MiB."""
-_KEY = re.compile(r"[-._a-zA-Z0-9]+")
-_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?")
+_KEY = re.compile(r"(?!\.\.|\.$)[-._a-zA-Z0-9]{1,253}")
 _FILES: KeyPath = ("submit", "files")
 
 
@@ -65,6 +65,11 @@ class JobPlan:
         return self.roles[0].name == "worker"
 
     @property
+    def has_token(self) -> bool:
+        """Whether its processes know each other by one: with servers, unless anybody may connect to them."""
+        return not self.is_collective and not self.settings.insecure
+
+    @property
     def metrics_port(self) -> int:
         return self.settings.port + 1
 
@@ -95,12 +100,20 @@ def make_plan(
     config_file: str,
     overrides: tuple[str, ...] = (),
     environment: Mapping[str, str] | None = None,
+    own_variables: Mapping[str, str] | None = None,
     access_variables: tuple[str, ...] = (),
 ) -> JobPlan:
-    """The plan of a job in `namespace`. Raises ConfigError with all that does not fit on Kubernetes."""
+    """The plan of a job in `namespace`. Raises ConfigError with all that does not fit on Kubernetes.
+
+    `environment` comes of the two files, `own_variables` are those of this machine that go along.
+    """
+    env = backend.kubernetes.env
+    own = {name: value for name, value in (own_variables or {}).items() if name not in env}
     problems = [
-        *_settings_problems(backend),
-        *exposed_secrets(backend, config),
+        *backend_problems(backend),
+        *pod_problems(config, backend),
+        *exposed_secrets(backend, config, overrides),
+        *exposed_variables(backend, own),
         *_package_problems(backend, package),
     ]
     if problems:
@@ -112,7 +125,7 @@ def make_plan(
         config_file=config_file,
         package=MappingProxyType(dict(package)),
         settings=backend.kubernetes,
-        environment=MappingProxyType({**(environment or {}), **backend.kubernetes.env}),
+        environment=MappingProxyType({**(environment or {}), **own, **env}),
         overrides=overrides,
         access_variables=access_variables,
     )
@@ -136,35 +149,50 @@ def roles_of(backend: BackendConfig, runner: RunnerConfig | None = None) -> tupl
     )
 
 
-def _settings_problems(backend: BackendConfig) -> Iterator[Problem]:
+def pod_problems(config: Config, backend: BackendConfig) -> Iterator[Problem]:
+    """What the values of `kubernetes`, each of which may be right, cannot be together."""
     settings = backend.kubernetes
-    if not settings.image:
-        message = "names no image; build one with deploy/docker/Dockerfile, or ask who runs the cluster"
-        yield backend.problem(message, ("kubernetes", "image"))
     for name in sorted(RESERVED & set(settings.env)):
         message = "is what tells a pod its place in the job; it cannot be set for all of them"
         yield backend.problem(message, ("kubernetes", "env", name))
-    seen: set[str] = set()
-    for index, volume in enumerate(settings.volumes):
-        place: KeyPath = ("kubernetes", "volumes", index)
-        if not _LABEL.fullmatch(volume.name):
-            message = f"must be lower-case letters, digits and `-`, at most 50 of them, not `{volume.name}`"
-            yield backend.problem(message, (*place, "name"))
-        if volume.name in seen:
-            yield backend.problem(f"there are two volumes `{volume.name}`", (*place, "name"))
-        seen.add(volume.name)
-    if settings.output.host_path and not settings.output.host_path.startswith("/"):
-        yield backend.problem("must be an absolute path", ("kubernetes", "output", "host_path"))
+    yield from _volume_problems(backend)
+    if len(config.mode) == 1:
+        for role in roles_of(backend, config.runners()[0]):
+            yield from _limit_problems(backend, role)
+
+
+def _volume_problems(backend: BackendConfig) -> Iterator[Problem]:
+    names: set[str] = set()
+    places: dict[str, str] = {}
+    for index, volume in enumerate(backend.kubernetes.volumes):
+        path: KeyPath = ("kubernetes", "volumes", index)
+        if volume.name in names:
+            message = f"there are two volumes `{volume.name}`; give each a name of its own"
+            yield backend.problem(message, (*path, "name"))
+        names.add(volume.name)
+        if volume.place in places:
+            message = f"is `{volume.place}`, where volume `{places[volume.place]}` is mounted; name another"
+            yield backend.problem(message, (*path, "mount"))
+        places.setdefault(volume.place, volume.name)
+
+
+def _limit_problems(backend: BackendConfig, role: RolePlan) -> Iterator[Problem]:
+    for key, limit in role.request.limits.items():
+        asked = role.request.requests.get(key, "0")
+        if amount(asked) > amount(limit):
+            message = f"is {limit}, but a {role.name} asks for {asked}; raise it, or set `{key}` here to less"
+            yield backend.problem(message, ("kubernetes", "resources", role.name, f"{key}_limit"))
 
 
 def _package_problems(backend: BackendConfig, package: Mapping[str, bytes]) -> list[Problem]:
     problems = [
         backend.problem(
-            f"file `{name}` cannot travel under that name; rename it with letters, digits, `.`, `_` and `-`",
+            f"file `{name}` cannot travel under that name; rename it with letters, digits, `.`, `_` and `-`, "
+            "at most 253 of them and no `..` at the start",
             _FILES,
         )
         for name in package
-        if not _KEY.fullmatch(name) or name in {".", ".."}
+        if not _KEY.fullmatch(name)
     ]
     num_bytes = sum(len(name) + len(content) for name, content in package.items())
     if num_bytes > MAX_PACKAGE_BYTES:

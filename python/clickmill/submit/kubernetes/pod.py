@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from clickmill.config.backend.pod_values import OUTPUT, WORKING_FOLDER
 from clickmill.submit.kubernetes.environment import GRACE_PERIOD_S, environment
 from clickmill.submit.kubernetes.names import PACKAGE_ANNOTATION
 from clickmill.submit.kubernetes.placement import affinity, node_selector, tolerations
 from clickmill.submit.kubernetes.security import container_security, pod_security
-from clickmill.submit.kubernetes.volumes import OUTPUT, WORKING_FOLDER, mounts, volumes
+from clickmill.submit.kubernetes.volumes import mounts, volumes
 
 if TYPE_CHECKING:
     from clickmill.submit.kubernetes.metadata import Object
@@ -89,7 +90,9 @@ def _container(plan: JobPlan, role: RolePlan) -> Object:
 
 def _arguments(plan: JobPlan) -> list[str]:
     sets = [word for override in plan.overrides for word in ("--set", override)]
-    return ["pod", "-m", plan.config_file, "--output", f"{OUTPUT}/{plan.names.job}", *sets]
+    words = ["pod", "-m", plan.config_file, "--output", f"{OUTPUT}/{plan.names.job}", *sets]
+    # Kubernetes puts variables in the place of `$(NAME)`, and makes one `$` of two.
+    return [word.replace("$", "$$") for word in words]
 
 
 def _readiness(plan: JobPlan) -> Object:

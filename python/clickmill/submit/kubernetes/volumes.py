@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
+
+from clickmill.config.backend.pod_values import OUTPUT, PACKAGE, SCRATCH
 
 if TYPE_CHECKING:
     from clickmill.config.backend import Volume
     from clickmill.submit.kubernetes.metadata import Object
     from clickmill.submit.kubernetes.plan import JobPlan
 
-PACKAGE = "/package"
-WORKING_FOLDER = "/job"
-OUTPUT = "/output"
-_SCRATCH = {"job": WORKING_FOLDER, "tmp": "/tmp", "cache": "/cache"}
 _READ_BY_ALL = 0o444
 
 
@@ -22,7 +19,7 @@ def volumes(plan: JobPlan) -> list[Object]:
     package = {"defaultMode": _READ_BY_ALL, "name": plan.names.package, "optional": False}
     return [
         {"name": "package", "configMap": package},
-        *({"name": name, "emptyDir": {}} for name in _SCRATCH),
+        *({"name": name, "emptyDir": {}} for name in SCRATCH),
         {"name": "output", **_output_source(plan)},
         *({"name": f"user-{volume.name}", **_source(volume)} for volume in plan.settings.volumes),
     ]
@@ -32,13 +29,12 @@ def mounts(plan: JobPlan) -> list[Object]:
     """Where the container sees them."""
     return [
         {"name": "package", "mountPath": PACKAGE, "readOnly": True},
-        *({"name": name, "mountPath": path} for name, path in _SCRATCH.items()),
+        *({"name": name, "mountPath": path} for name, path in SCRATCH.items()),
         {"name": "output", "mountPath": OUTPUT},
         *(
             {
                 "name": f"user-{volume.name}",
-                # A relative path lies where `{workspace}/train_data` is looked for.
-                "mountPath": str(PurePosixPath(WORKING_FOLDER, volume.mount)),
+                "mountPath": volume.place,
                 "readOnly": volume.read_only,
             }
             for volume in plan.settings.volumes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-import shlex
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +15,8 @@ from clickmill.config.backend.known_secrets import KnownSecrets
 from clickmill.config.backend.secrets import SECRETS
 from clickmill.errors import ClickmillError, ConfigError
 from clickmill.launch.token import new_token
-from clickmill.submit.package import PackageFile, collect_package, config_name
-from clickmill.submit.paddlecloud.client import CLIENT, find_client, run_job_script
+from clickmill.submit.package import PackageFile, collect_package
+from clickmill.submit.paddlecloud.client import CLIENT, again, find_client, run_job_script
 from clickmill.submit.paddlecloud.folder import (
     folder_name,
     generate,
@@ -26,7 +26,7 @@ from clickmill.submit.paddlecloud.folder import (
 from clickmill.submit.paddlecloud.job import Credentials, Job, distribute_mode, most_threads
 from clickmill.submit.private import write_private
 from clickmill.submit.request import Outcome
-from clickmill.submit.start import StartCommand
+from clickmill.submit.start import START, StartCommand, start_problems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -48,16 +48,22 @@ def plan(request: Request) -> Outcome:
 def submit(request: Request, *, parent: Path | None = None) -> Outcome:
     """Make the folder in `parent` (here, where absent), and send it where the client is installed."""
     package, job = _package(request), prepare(request)
+    generated = generate(job)
     folder = make_folder(parent or Path.cwd(), folder_name(job.backend.submit.job_name))
-    write_package(folder, package)
+    try:
+        write_package(folder, package)
+        for file in generated:
+            write_private(folder / file.name, file.content.encode())
+    except BaseException:
+        # What is half there, on a full disk for one, must not be taken for a job.
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     logger.info("The task submission folder is generated at %s", folder)
     logger.info("before_submit")
-    generated = generate(job)
     for file in generated:
-        write_private(folder / file.name, file.content.encode())
         if file.words:
             logger.info("%s", file.words)
-    command = f"cd {shlex.quote(str(folder))} && sh job.sh"
+    command = again(folder)
     names = [*(file.name for file in package), *(file.name for file in generated)]
     facts = {**_facts(job), "folder": str(folder), "files": names, "command": command}
     if find_client() is None:
@@ -68,6 +74,8 @@ def submit(request: Request, *, parent: Path | None = None) -> Outcome:
         )
         return Outcome(facts, failure=failure)
     reply = run_job_script(folder, job.credentials.texts)
+    if not reply and not job.is_mpi:
+        logger.warning("the client `%s` ended well and named no job; look for it on the platform", CLIENT)
     logger.info("end submit")
     return Outcome({**facts, "is_submitted": True, "reply": reply})
 
@@ -138,21 +146,13 @@ def _package(request: Request) -> tuple[PackageFile, ...]:
 
 def _start_problems(request: Request, package: Mapping[str, PackageFile]) -> list[Problem]:
     """Nodes must train what was checked here, from a file that they have."""
-    key = ("submit", "start_cmd")
     model = StartCommand(request.backend.submit.start_cmd).model
     if model is None or (builtin_model(model) and model not in package):
         return []
-    name = os.path.normpath(model)
-    known = config_name(request.config)
-    if name not in package:
+    if os.path.normpath(model) not in package:
         message = f"runs `{model}`, which is not among the files of the job; add it to `submit.files`"
-        return [request.backend.problem(message, key)]
-    if known is not None and name != known:
-        message = (
-            f"runs `{model}`, but it is `{request.config.file}` that is submitted; name the same in both"
-        )
-        return [request.backend.problem(message, key)]
-    return []
+        return [request.backend.problem(message, START)]
+    return list(start_problems(request))
 
 
 def _shown(file: PackageFile) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
 import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,11 @@ CLIENT = "paddlecloud"
 def find_client() -> str | None:
     """Its path; None where it is not installed."""
     return shutil.which(CLIENT)
+
+
+def again(folder: Path) -> str:
+    """The command that submits a folder, also after it was changed."""
+    return f"cd {shlex.quote(str(folder))} && sh job.sh"
 
 
 def run_job_script(folder: Path, secrets: Iterable[str]) -> dict[str, Any]:
@@ -47,7 +53,7 @@ def run_job_script(folder: Path, secrets: Iterable[str]) -> dict[str, Any]:
     if done.returncode != 0:
         raise ClickmillError(
             f"the client `{CLIENT}` ended with {done.returncode}; the job has not been submitted",
-            hint=f"its words are above; when mended, submit the folder again: cd {folder} && sh job.sh",
+            hint=f"its words are above; when mended, submit the folder again: `{again(folder)}`",
         )
     return reply
 

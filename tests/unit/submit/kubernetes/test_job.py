@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from clickmill.errors import ConfigError
+from clickmill.submit.kubernetes.data import data_overrides
 from clickmill.submit.kubernetes.handing_over import plan
-from clickmill.submit.kubernetes.job import access_of, data_overrides, plan_job
+from clickmill.submit.kubernetes.job import access_of, plan_job
 from clickmill.submit.kubernetes.manifest import manifest
 from tests.unit.submit.jobs import request, write_job
 
@@ -29,6 +30,7 @@ config: {fs_name: "hdfs://there:9000/", fs_ugi: "me,pass-word"}
 submit: {files: ./*.yaml, job_name: Criteo_Job}
 kubernetes: {image: registry.example/clickmill:1, namespace: team}
 """
+ELSEWHERE = "dataset.0.data_path=hdfs://there:9000/log"
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +53,14 @@ def test_overrides_reach_the_pods() -> None:
     for task in work["spec"]["tasks"]:
         (container,) = task["template"]["spec"]["containers"]
         assert container["args"][-2:] == ["--set", "runner.0.epochs=7"]
+
+
+def test_dollars_of_overrides_mean_nothing_to_kubernetes() -> None:
+    found = plan_job(request("dataset.0.data_path='/a/$(HOME)/$$x'"), "team")
+    (work,) = [item for item in manifest(found) if item["kind"] == "Job"]
+    for task in work["spec"]["tasks"]:
+        (container,) = task["template"]["spec"]["containers"]
+        assert container["args"][-1] == "dataset.0.data_path='/a/$$(HOME)/$$$$x'"
 
 
 def test_built_in_model_travels_by_name(folder: Path) -> None:
@@ -84,11 +94,11 @@ def test_folder_on_no_file_system_is_an_error() -> None:
 
 
 def test_checkpoints_are_put_to_the_place_of_the_job() -> None:
-    job = request("config.output_path=/user/me/out")
+    job = request("config.output_path=/user/me/out", ELSEWHERE)
     assert job.check() == ()
     assert plan_job(job, "team").environment["CLICKMILL_UPLOAD"] == "hdfs://there:9000/user/me/out"
     assert "CLICKMILL_UPLOAD" not in plan_job(request(), "team").environment
-    job = request("config.output_path=s3://models/out", "config.fs_name=''")
+    job = request("config.output_path=s3://models/out", "config.fs_name=''", ELSEWHERE)
     assert job.check() == ()
     assert plan_job(job, "team", KEYS).environment["CLICKMILL_UPLOAD"] == "s3://models/out"
     assert "AWS_SECRET_ACCESS_KEY" in access_of(job, KEYS)
@@ -133,6 +143,18 @@ def test_keys_for_s3_go_along_only_where_s3_is_read() -> None:
     assert plan_job(job, "team", KEYS).environment["AWS_REGION"] == "here"
 
 
+def test_how_to_sign_in_goes_along_where_it_is_needed() -> None:
+    told = {"AWS_SKIP_SIGNATURE": "true", "HADOOP_USER_NAME": "me"}
+    on_s3 = request("dataset.0.data_path=s3://bucket/log", "config.fs_name=''")
+    found = plan_job(on_s3, "team", told).environment
+    assert (found["AWS_SKIP_SIGNATURE"], "HADOOP_USER_NAME" in found) == ("true", False)
+    for job in (request(), request("dataset.0.data_path=afs:/log", "config.fs_name=''")):
+        found = plan_job(job, "team", told).environment
+        assert (found["HADOOP_USER_NAME"], "AWS_SKIP_SIGNATURE" in found) == ("me", False)
+    own = plan_job(request("kubernetes.env={HADOOP_USER_NAME: you}"), "team", told).environment
+    assert own["HADOOP_USER_NAME"] == "you"
+
+
 def test_manifest_names_secrets_and_holds_none(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in KEYS.items():
         monkeypatch.setenv(name, value)
@@ -142,15 +164,32 @@ def test_manifest_names_secrets_and_holds_none(monkeypatch: pytest.MonkeyPatch) 
     assert "AWS_SECRET_ACCESS_KEY" in outcome.files["criteo-job.yaml"]
 
 
-@pytest.mark.parametrize("file", [None, "contexts: []\n"])
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        (None, "no Kubernetes cluster is known"),
+        ("contexts: []\n", "names no current context"),
+        ("users: [{name: u, user: {token: hunter2, x: [}}]", "kubeconfig:1:46: not valid YAML"),
+    ],
+)
 def test_manifest_can_be_written_where_no_cluster_is_known(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, file: str | None
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    file: str | None,
+    words: str,
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(folder / "kubeconfig"))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     if file is not None:
         (folder / "kubeconfig").write_text(file)
     assert plan(request("kubernetes.namespace=''")).facts["namespace"] == "default"
+    assert words in caplog.text
+    assert "the manifest is for the namespace `default`" in caplog.text
+    assert "hunter2" not in caplog.text
+    caplog.clear()
+    plan(request())
+    assert caplog.text == ""
     with pytest.raises(ConfigError):
         plan(request("kubernetes.namespace=''", "kubernetes.context=no-such"))
 
@@ -197,8 +236,10 @@ def test_credentials_in_a_file_that_is_not_there_are_an_error(
     with pytest.raises(ConfigError, match="AWS_SECRET_ACCESS_KEY_FILE names `no-such`"):
         access_of(job, {"AWS_SECRET_ACCESS_KEY_FILE": "no-such"})
     assert access_of(request(), {"AWS_SECRET_ACCESS_KEY_FILE": "no-such"})
+    with pytest.raises(ConfigError, match="ACCESS_KEY_FILE names `/dev/zero`, which is no regular file"):
+        access_of(job, {"AWS_SECRET_ACCESS_KEY_FILE": "/dev/zero"})
     monkeypatch.setenv("CLICKMILL_FS_UGI_FILE", "no-such")
-    with pytest.raises(ConfigError, match="CLICKMILL_FS_UGI_FILE names `no-such`") as error:
+    with pytest.raises(ConfigError, match=r"CLICKMILL_FS_UGI_FILE: .* names `no-such`") as error:
         request()
     assert error.value.problems[0].key == "config.fs_ugi"
 
@@ -231,7 +272,7 @@ def test_secret_as_a_variable_of_pods_is_refused_with_its_line(folder: Path, nam
 
 def test_variable_with_the_name_of_a_secret_is_noted() -> None:
     env = "kubernetes.env={MY_PASSWORD: a, API_KEY: b, AWS_SECRET_ACCESS_KEY_FILE: /c, MONKEY: d}"
-    notes = request(env).check()
+    notes = request(env, ELSEWHERE).check()
     assert [note.key for note in notes] == ["kubernetes.env.MY_PASSWORD", "kubernetes.env.API_KEY"]
     assert "kubernetes.volumes" in notes[0].message
 
@@ -239,12 +280,12 @@ def test_variable_with_the_name_of_a_secret_is_noted() -> None:
 @pytest.mark.parametrize("alias", ["*u", "'me,pass-word'", "x-pass-word"])
 def test_secret_in_another_value_is_refused(folder: Path, alias: str) -> None:
     text = BACKEND.replace('fs_ugi: "me', 'fs_ugi: &u "me').replace(
-        "namespace: team", f"namespace: team, env: {{A: {alias}}}"
+        "namespace: team", f"namespace: team,\n  env: {{A: {alias}}}"
     )
     (folder / "backend.yaml").write_text(text)
     with pytest.raises(ConfigError, match="holds a secret") as error:
         request().check()
-    assert [problem.key for problem in error.value.problems] == ["kubernetes.env.A"]
+    assert [(problem.key, problem.line) for problem in error.value.problems] == [("kubernetes.env.A", 5)]
     assert "pass-word" not in str(error.value)
 
 
@@ -265,5 +306,97 @@ def test_password_in_an_address_is_refused(override: str, key: str) -> None:
         assert "some-word" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("overrides", "place"),
+    [
+        (["hyper_parameters.note=pass-word"], "--set hyper_parameters.note"),
+        (["hyper_parameters.note=eDpwYXNzLXdvcmQ="], "--set hyper_parameters.note"),
+        (["hyper_parameters={note: [a, pass-word]}"], "--set hyper_parameters"),
+        (["hyper_parameters.pass-word=1"], "--set"),
+        (["runner.0.epochs=2  # pass-word"], "--set runner.0.epochs"),
+        (["hyper_parameters.note=pass-word", "hyper_parameters.note=b"], "--set hyper_parameters.note"),
+        (["dataset.0.data_path=http://a:b@c", "dataset.0.data_path=d"], "--set dataset.0.data_path"),
+    ],
+)
+def test_secret_in_what_is_changed_for_the_nodes_is_refused(overrides: list[str], place: str) -> None:
+    for refused in (request(*overrides).check, lambda: plan(request(*overrides))):
+        with pytest.raises(ConfigError, match="which others could read") as error:
+            refused()
+        (problem,) = error.value.problems
+        assert problem.file == place
+        assert "pass-word" not in str(problem.to_dict())
+
+
+@pytest.mark.parametrize("backend", ["Local", "MPI", "SSH"])
+def test_secret_on_the_command_line_of_processes_is_refused_everywhere(folder: Path, backend: str) -> None:
+    (folder / "backend.yaml").write_text(BACKEND.replace("backend: Kubernetes", f"backend: {backend}"))
+    with pytest.raises(ConfigError, match="holds a secret") as error:
+        request("hyper_parameters.note=pass-word").check()
+    assert "pass-word" not in str(error.value)
+
+
+def test_secret_in_the_configuration_is_refused_with_its_line(folder: Path) -> None:
+    (folder / "config.yaml").write_text(CONFIG + "hyper_parameters:\n  note: pass-word\n")
+    with pytest.raises(ConfigError, match="holds a secret") as error:
+        request().check()
+    (problem,) = error.value.problems
+    assert (problem.file, problem.line) == ("config.yaml", 10)
+
+
+def test_secret_as_the_name_of_a_variable_is_refused() -> None:
+    with pytest.raises(ConfigError, match="holds a secret") as error:
+        request("kubernetes.env={pass-word: a}").check()
+    assert [problem.key for problem in error.value.problems] == ["kubernetes.env"]
+    assert "pass-word" not in str(error.value)
+
+
+def test_problem_with_a_name_shows_no_secret() -> None:
+    with pytest.raises(ConfigError, match="is no name of a variable") as error:
+        request("kubernetes.env={'me,pass-word': a}").check()
+    (problem,) = error.value.problems
+    assert problem.key == "kubernetes.env.***"
+    assert "pass-word" not in str(problem.to_dict())
+
+
+@pytest.mark.parametrize(
+    ("override", "key"),
+    [
+        ("dataset.0.data_path=http://there/log?sig=signed-1", "dataset.0.data_path.0"),
+        ("dataset.0.validation={data_path: 'http://there/log?a=b&token=signed-1'}", None),
+        ("runner.0.init_model_path=https://there/1?X-Amz-Signature=signed-1", "runner.0.init_model_path"),
+        ("config.output_path=https://there/out?sig=signed-1", "config.output_path"),
+        ("config.install=https://there/a.whl?token=signed-1", "config.install"),
+    ],
+)
+def test_signature_in_an_address_is_refused(override: str, key: str | None) -> None:
+    for refused in (request(override).check, lambda: plan(request(override))):
+        with pytest.raises(ConfigError, match="has a signature or token in an address") as error:
+            refused()
+        (problem,) = error.value.problems
+        assert key is None or problem.key == key
+        assert "signed-1" not in str(problem.to_dict())
+
+
+def test_signature_stays_where_nobody_else_reads_it(folder: Path) -> None:
+    (folder / "backend.yaml").write_text("backend: MPI\n")
+    assert request("dataset.0.data_path=http://there/log?sig=signed-1").check() == ()
+
+
+@pytest.mark.parametrize(
+    "value", ["https://me:some-word@minio:9000", "https://minio/?token=some-word", "https://minio/pass-word"]
+)
+def test_secret_in_a_variable_that_goes_along_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", value)
+    job = request("dataset.0.data_path=s3://bucket/log")
+    with pytest.raises(ConfigError, match=r"^AWS_ENDPOINT_URL: .*which others could read") as error:
+        plan(job)
+    assert "some-word" not in str(error.value)
+    assert plan(request()).facts["job"] == "criteo-job", "where S3 is not read it stays here"
+    other = request(
+        "dataset.0.data_path=s3://bucket/log", "kubernetes.env={AWS_ENDPOINT_URL: 'http://other'}"
+    )
+    assert value not in str(plan(other).objects)
+
+
 def test_user_without_a_password_may_stand_in_an_address() -> None:
-    assert request("config.fs_name=hdfs://me@there:9000").check() == ()
+    assert request("config.fs_name=hdfs://me@there:9000", ELSEWHERE).check() == ()

@@ -16,6 +16,7 @@ from clickmill.kube.kinds import kind_of
 from clickmill.submit.kubernetes.manifest import manifest, manifest_yaml
 from clickmill.submit.kubernetes.plan import JobPlan
 
+from ..conftest import Reader
 from .plans import collective_plan, plan_of
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -68,6 +69,26 @@ def test_yaml_says_what_is_applied(name: str) -> None:
     assert list(yaml.safe_load_all(manifest_yaml(PLANS[name]))) == manifest(PLANS[name])
 
 
+ODD = """\
+  env: {LEARNING_RATE: "1e-5", COMMIT: "1234e56", O: "0o17", N: n, F: "+.5", T: "yes", E: ""}
+  node_selector: {"on": "off", "1e3": "0x1"}
+  queue: y
+"""
+ODD_FILES = {
+    "config.yaml": b"mode: train \n\tb\n\n",
+    **{
+        f"{number}": text
+        for number, text in enumerate([b"1e5", b"12e03", b"0o17", b"n", b"a\r\n b\r\n", b""])
+    },
+    "y": b"n",
+}
+
+
+def test_kubectl_reads_what_is_applied(read_by_kubectl: Reader) -> None:
+    for plan in (*PLANS.values(), plan_of(ODD, package=ODD_FILES)):
+        assert read_by_kubectl(manifest_yaml(plan)) == manifest(plan)
+
+
 @pytest.mark.parametrize("name", PLANS)
 def test_objects_are_what_kubernetes_knows(name: str) -> None:
     """Each field is known to the models, and of its type: what they do not know they drop."""
@@ -104,6 +125,18 @@ def test_no_secret_of_a_manifest_has_data() -> None:
         for item in manifest(plan):
             if kind_of(item) == kinds.SECRET:
                 assert not {"data", "stringData"} & set(item)
+
+
+@pytest.mark.parametrize(
+    ("plan", "has_token"),
+    [(plan_of(), True), (collective_plan(), False), (plan_of("  insecure: true\n"), False)],
+)
+def test_job_without_a_token_has_neither_its_secret_nor_a_right_to_it(plan: JobPlan, has_token: bool) -> None:
+    items = manifest(plan)
+    secrets = [item["metadata"]["name"] for item in items if item["kind"] == "Secret"]
+    (role,) = [item for item in items if item["kind"] == "Role"]
+    named = [rule.get("resourceNames") for rule in role["rules"]]
+    assert (secrets == ["criteo-job-token"]) is (["criteo-job-token"] in named) is has_token
 
 
 def test_labels_and_host_names_of_the_seeds_jobs() -> None:

@@ -1,0 +1,163 @@
+"""What a job reads must be somewhere: on a volume, among its files, on a file system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from clickmill.submit.kubernetes.data import data_overrides
+from clickmill.submit.load import load_request
+from tests.unit.submit.jobs import request, write_job
+
+CONFIG = """\
+workspace: "./"
+mode: train
+runner:
+- {name: train, class: cluster_train, phases: [first]}
+- {name: other, class: cluster_train, phases: [second]}
+dataset:
+- name: log
+  data_path: "{workspace}/train_data"
+- name: unused
+  data_path: "{workspace}/nowhere"
+phase:
+- {name: first, model: "{workspace}/model.py", dataset_name: log}
+- {name: second, model: "{workspace}/model.py", dataset_name: unused}
+"""
+BACKEND = """\
+backend: Kubernetes
+config: {fs_name: "hdfs://there:9000"}
+submit: {files: "*.py *.tsv"}
+kubernetes: {image: registry.example/clickmill:1, namespace: team}
+"""
+MOUNTED = "kubernetes.volumes=[{name: data, claim: logs, mount: %s}]"
+TRAIN_DATA = MOUNTED % "train_data"
+
+
+@pytest.fixture(autouse=True)
+def job(folder: Path) -> Path:
+    write_job(folder, CONFIG, BACKEND)
+    return folder
+
+
+def notes(*overrides: str) -> dict[str | None, str]:
+    return {note.key: note.message for note in request(*overrides).check()}
+
+
+def test_data_that_nothing_brings_to_the_pods_is_told_with_its_line() -> None:
+    (note,) = request().check()
+    assert (note.file, note.line, note.key) == ("config.yaml", 8, "dataset.0.data_path")
+    assert note.message == (
+        "pods will find nothing at `/job/train_data`; mount a volume there by `kubernetes.volumes`, give "
+        "`config.train_data_path`, or name a URL"
+    )
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        [TRAIN_DATA],
+        [MOUNTED % "./train_data/"],
+        [MOUNTED % "/job/train_data"],
+        [MOUNTED % "/data", "dataset.0.data_path=/data/day/*.tsv"],
+        [MOUNTED % "/data/day", "dataset.0.data_path='/data/*/log.tsv'"],
+        ["config.train_data_path=/user/me/train"],
+        ["dataset.0.data_path=hdfs:/logs"],
+        ["dataset.0.data_path=s3://bucket/log"],
+        ["dataset.0.data_path='{workspace}/log.tsv'"],
+        ["dataset.0.data_path='*.tsv'"],
+        ["dataset.0.data_path=/output/before/log.tsv"],
+    ],
+)
+def test_data_that_is_somewhere_is_no_word_worth(folder: Path, overrides: list[str]) -> None:
+    (folder / "log.tsv").touch()
+    assert notes(*overrides) == {}
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        (
+            "dataset.0.data_path=/home/me/log.tsv",
+            "`/home/me/log.tsv`, unless the image has it; mount a volume",
+        ),
+        (
+            "dataset.0.data_path=/tmp/log.tsv",
+            "`/tmp/log.tsv`; mount a volume there by `kubernetes.volumes`, or",
+        ),
+        ("dataset.0.data_path=../log.tsv", "`/log.tsv`, unless"),
+        ("dataset.0.data_path='{workspace}/absent.tsv'", "`/job/absent.tsv`; mount"),
+        ("dataset.0.data_path='{workspace}/train_data2/*.tsv'", "`/job/train_data2/*.tsv`; mount"),
+        (MOUNTED % "/train_data", "`/job/train_data`; mount"),
+    ],
+)
+def test_path_of_this_machine_is_none_of_the_pods(override: str, words: str) -> None:
+    assert words in notes(override)["dataset.0.data_path"]
+
+
+def test_all_that_the_runner_reads_is_looked_at() -> None:
+    found = notes(
+        TRAIN_DATA,
+        "dataset.0.data_path=[train_data/a, here]",
+        "dataset.0.validation={data_path: test_data}",
+        "runner.0.init_model_path=before/checkpoints/1",
+        "runner.1.init_model_path=of/another/runner",
+    )
+    assert list(found) == [
+        "dataset.0.data_path.1",
+        "dataset.0.validation.data_path",
+        "runner.0.init_model_path",
+    ]
+    assert "config.test_data_path" in found["dataset.0.validation.data_path"]
+
+
+def test_workspace_of_a_built_in_model_is_the_working_folder() -> None:
+    text = CONFIG.replace('"./"', "paddlerec.models.rank.dnn")
+    Path("config.yaml").write_text(text)
+    assert set(notes()) == {"dataset.0.data_path"}
+    assert notes(TRAIN_DATA) == {}
+    (override,) = data_overrides(request("config.train_data_path=/user/me/train"))
+    assert override == 'dataset.0.data_path=["hdfs://there:9000/user/me/train"]'
+
+
+@pytest.mark.parametrize("is_absolute", [False, True])
+def test_configuration_in_another_folder_is_beside_its_data_in_the_pods(
+    folder: Path, is_absolute: bool
+) -> None:
+    (folder / "sub").mkdir()
+    write_job(folder / "sub", CONFIG, BACKEND)
+    path = (folder if is_absolute else Path()) / "sub/config.yaml"
+    (note,) = load_request(str(path), "backend.yaml").check()
+    assert "`/job/train_data`" in note.message
+    assert load_request(str(path), "backend.yaml", [TRAIN_DATA]).check() == ()
+
+
+def test_volume_below_a_folder_of_the_file_system_has_what_is_in_it() -> None:
+    job = request(
+        MOUNTED % "/job/train_data/new",
+        "config.train_data_path=/user/me/train",
+        "dataset.0.data_path=[train_data/new, train_data/old]",
+    )
+    (override,) = data_overrides(job)
+    assert override == 'dataset.0.data_path=["train_data/new", "hdfs://there:9000/user/me/train/old"]'
+
+
+# Over ssh
+
+
+def over_ssh(*overrides: str) -> dict[str | None, str]:
+    Path("backend.yaml").write_text("backend: SSH\nsubmit: {files: '*.py *.tsv'}\n")
+    return notes(*overrides)
+
+
+def test_data_that_does_not_travel_to_hosts_is_told() -> None:
+    found = over_ssh("dataset.0.data_path=[train_data, /data/log.tsv, hdfs:/logs]")
+    assert list(found) == ["dataset.0.data_path.0"]
+    assert "`train_data` is none of them; name an absolute path" in found["dataset.0.data_path.0"]
+
+
+def test_folder_that_lies_on_the_hosts_may_have_any_data(folder: Path) -> None:
+    assert over_ssh("ssh.workspace=/data/job") == {}
+    (folder / "log.tsv").touch()
+    assert over_ssh("dataset.0.data_path=log.tsv") == {}
