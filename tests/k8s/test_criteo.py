@@ -24,7 +24,7 @@ runner:
 - {name: train, class: cluster_train, epochs: 1, save_checkpoint_interval: 1, distribute_strategy: async}
 - {name: alone, class: train, epochs: 1, save_checkpoint_interval: 1, output_path: alone}
 dataset:
-- {name: log, format: criteo, data_path: "{workspace}/train_data/train.tsv", batch_size: 250}
+- {name: log, format: criteo, data_path: "{workspace}/train_data/train.tsv", batch_size: 125}
 phase:
 - {name: dnn, model: dnn, dataset_name: log, thread_num: 1}
 hyper_parameters:
@@ -59,7 +59,8 @@ def test_one_command_trains_to_the_auc_of_a_local_run(
     (tmp_path / "backend.yaml").write_text(BACKEND.format(image=image, namespace=namespace) + MOUNT)
     fill(kubectl, image, train)
 
-    job.run("train", "-m", "config.yaml", "--set", "mode=alone")
+    # Half the batch for each of two trainers: as many samples are under way as in one process.
+    job.run("train", "-m", "config.yaml", "--set", "mode=alone", "--set", "dataset.0.batch_size=250")
     job.run("submit", "-m", "config.yaml", "-b", "backend.yaml", "--wait")
     fetched = job.job("fetch", "-o", "model")
 
