@@ -14,7 +14,7 @@ from clickmill.jobs.pods import current, list_pods
 from clickmill.jobs.waits import WaitTeller
 from clickmill.kube import kinds
 from clickmill.kube.kinds import kind_of
-from clickmill.submit.kubernetes.config_map import PSERVERS_KEY, SCALED_ANNOTATION, TRAINERS_KEY
+from clickmill.submit.kubernetes.config_map import PSERVERS_KEY, TRAINERS_KEY
 from clickmill.submit.kubernetes.rights import Right, require
 
 if TYPE_CHECKING:
@@ -138,23 +138,11 @@ def _scale_pservers(
             _set_replicas(cluster, job, "pserver", replicas)
         raise
     # A coordinator that starts again asks for so many: written when buckets have moved, before pods go.
-    _tell_pods(cluster, job, before, number)
+    cluster.patch(kinds.CONFIG_MAP, job.names.size, {"data": {PSERVERS_KEY: str(number)}})
     if number < replicas:
         _set_replicas(cluster, job, "pserver", number)
     tell(f"job `{job.name}` has {number} pservers from now on, also when submitted again; before: {before}")
     return before, number
-
-
-def _tell_pods(cluster: Cluster, job: Job, before: int, number: int) -> None:
-    """Write the number of servers where pods that start read it, and which one it was."""
-    size = cluster.get(kinds.CONFIG_MAP, job.names.size) or {"metadata": {}}
-    left = (size["metadata"].get("annotations") or {}).get(SCALED_ANNOTATION, "").split()
-    if before != number and str(before) not in left:
-        left.append(str(before))
-    patch: Object = {"data": {PSERVERS_KEY: str(number)}}
-    if left:
-        patch["metadata"] = {"annotations": {SCALED_ANNOTATION: " ".join(left)}}
-    cluster.patch(kinds.CONFIG_MAP, job.names.size, patch)
 
 
 def _num_servers(coordinator: CoordinatorProxy) -> int | None:

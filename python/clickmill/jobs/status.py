@@ -199,8 +199,25 @@ def find_reasons(
             for reason in gang_reasons(cluster, job, newest)
         ]
     if training is not None:
-        found += [*_snapshot_reasons(training), *(Reason("waiting", words) for words in training.waiting)]
+        found += [
+            *_server_reasons(cluster, job, training),
+            *_snapshot_reasons(training),
+            *(Reason("waiting", words) for words in training.waiting),
+        ]
     return found
+
+
+def _server_reasons(cluster: Cluster, job: Job, training: Training) -> list[Reason]:
+    """Servers that have buckets and are not made again: somebody has changed their number past us."""
+    replicas = job.roles["pserver"].replicas
+    if training.scaling_to is not None or training.num_pservers <= replicas:
+        return []
+    words = (
+        f"the run has {training.num_pservers} pservers, and the job makes pods for {replicas} of them, as "
+        "where a manifest of before it was scaled is applied"
+    )
+    scale = cluster.command(f"job scale {job.name} --pservers {training.num_pservers}")
+    return [Reason("pod", words, f"`{scale}` makes the others again")]
 
 
 def _snapshot_reasons(training: Training) -> list[Reason]:

@@ -35,11 +35,17 @@ kubernetes:
 
 
 def plan(
-    name: str = "ctr", *, pservers: int = 2, trainers: int = 2, scheduler: str = "volcano", more: str = ""
+    name: str = "ctr",
+    *,
+    pservers: int = 2,
+    trainers: int = 2,
+    scheduler: str = "volcano",
+    more: str = "",
+    is_collective: bool = False,
 ) -> JobPlan:
     text = BACKEND.format(name=name, pservers=pservers, trainers=trainers, scheduler=scheduler)
     return make_plan(
-        parse_config(CONFIG),
+        parse_config(CONFIG, overrides=["runner.0.fleet_mode=collective"] if is_collective else []),
         parse_backend(text + more),
         {"config.yaml": CONFIG.encode()},
         namespace="team",

@@ -251,6 +251,22 @@ def test_commands_use_no_right_that_is_not_asked_for(state, cluster, scheduler):
     assert used(state) <= {(right.verb, right.resource) for right in (*rights.SHARED, *known)}
 
 
+@pytest.mark.parametrize("scheduler", ["volcano", "default"])
+def test_commands_ask_for_no_token_of_a_collective_job(state, cluster, scheduler):
+    made = plan(scheduler=scheduler, is_collective=True)
+    state.add(*submitted(made, phase="Running"), running(made, "worker", 0), running(made, "worker", 1))
+    for name in ("ctr-worker-0", "ctr-worker-1"):
+        state.say(name, "2026-01-31T08:00:10Z hello", is_closed=True)
+    assert state.names(kinds.SECRET) == []
+    assert job_status(cluster, "ctr").silence is None
+    assert len(list(read_logs(cluster, "ctr", LogOptions()))) == 2
+    stop_job(cluster, "ctr", [].append)
+    assert job_status(cluster, "ctr").job.phase == "Stopped"
+    assert not {("get", "secrets"), ("create", "pods/proxy"), ("get", "pods/proxy")} & used(state)
+    deleted = delete_job(cluster, "ctr", [].append, is_output_deleted=True)
+    assert "PersistentVolumeClaim/ctr-output" in deleted.objects
+
+
 def finishing(state: StandIn, made, is_ended: Callable[[], bool]) -> threading.Thread:
     """Lets the pods end when their coordinator has, as kubelets and Volcano do."""
 
@@ -335,7 +351,19 @@ def test_servers_are_removed_when_their_buckets_have_moved(state, cluster):
     size = state.get(kinds.CONFIG_MAP, "ctr-size")
     assert size is not None
     assert size["data"]["pservers"] == "1", "a coordinator that starts again waits for no other"
-    assert size["metadata"]["annotations"]["clickmill.io/scaled-pservers"] == "2"
+
+
+def test_servers_that_a_manifest_took_away_are_missed_and_made_again(state, cluster):
+    started(state, pservers=2, trainers=1)
+    state.add(secret())
+    with scripted.scripted(scripted.running(num_servers=3), lambda *_: None) as told:
+        state.ports["ctr-pserver-0"] = told.port
+        (reason,) = [each for each in job_status(cluster, "ctr").reasons if each.kind == "pod"]
+        assert "has 3 pservers, and the job makes pods for 2" in reason.words
+        assert "clickmill job scale ctr" in (reason.remedy or "")
+        scale_job(cluster, "ctr", [].append, pservers=3)
+        assert replicas(state)["pserver"] == (3, 3)
+        assert not [each for each in job_status(cluster, "ctr").reasons if each.kind == "pod"]
 
 
 def test_a_move_that_fails_is_told_and_its_servers_go(state, cluster):

@@ -17,8 +17,6 @@ PSERVERS_KEY = "pservers"
 SUBMITTED_ANNOTATION = "clickmill.io/submitted-pservers"
 """On the sizes: the number of servers in the backend.yaml that was submitted last. In the data is another one
 where the job was scaled since."""
-SCALED_ANNOTATION = "clickmill.io/scaled-pservers"
-"""On the sizes: numbers of servers that the job has been scaled away from, with spaces between them."""
 
 
 def package_map(plan: JobPlan) -> Object:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from clickmill.errors import StateError
 from clickmill.kube import kinds
 from clickmill.kube.kinds import kind_of
-from clickmill.submit.kubernetes.config_map import PSERVERS_KEY, SCALED_ANNOTATION, SUBMITTED_ANNOTATION
+from clickmill.submit.kubernetes.config_map import PSERVERS_KEY, SUBMITTED_ANNOTATION
 from clickmill.submit.kubernetes.names import ROLE_LABEL
 
 if TYPE_CHECKING:
@@ -41,8 +41,6 @@ class _Size:
 
     told: int | None = None
     submitted: int | None = None
-    left: frozenset[int] = frozenset()
-    """Numbers that the job was scaled away from."""
 
 
 def settle_servers(cluster: Cluster, plan: JobPlan, old: list[Object]) -> Servers | None:
@@ -60,17 +58,11 @@ def settle_servers(cluster: Cluster, plan: JobPlan, old: list[Object]) -> Server
     if asked == size.submitted:
         words = f"job `{name}` was scaled to {has} pservers and keeps them; backend.yaml says {asked}"
         return Servers(has, size.told or has, words)
-    scale = cluster.command(f"job scale {name} --pservers {asked}", plan.namespace)
     if live is not None:
+        scale = cluster.command(f"job scale {name} --pservers {asked}", plan.namespace)
         raise StateError(
             f"job `{name}` has {has} pservers and backend.yaml asks for {asked}: buckets have to move first",
             hint=f"`{scale}`",
-        )
-    if asked in size.left:
-        # The coordinator takes a number that it was started with before for the one that it was scaled from.
-        raise StateError(
-            f"job `{name}` was scaled from {asked} to {has} pservers and stopped: it goes on with {has}",
-            hint=f"submit it with `k8s_ps_num: {has}`, then `{scale}`",
         )
     return Servers(asked, asked)
 
@@ -104,12 +96,8 @@ def _size(cluster: Cluster, plan: JobPlan) -> _Size:
     if item is None:
         return _Size()
     annotations = item["metadata"].get("annotations") or {}
-    left = annotations.get(SCALED_ANNOTATION, "").split()
-    return _Size(
-        _number((item.get("data") or {}).get(PSERVERS_KEY)),
-        _number(annotations.get(SUBMITTED_ANNOTATION)),
-        frozenset(int(text) for text in left if text.isdigit()),
-    )
+    told = (item.get("data") or {}).get(PSERVERS_KEY)
+    return _Size(_number(told), _number(annotations.get(SUBMITTED_ANNOTATION)))
 
 
 def _number(text: str | None) -> int | None:
