@@ -75,10 +75,13 @@ test-python: setup ## Python tests
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/unit tests/e2e
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/cluster
 
-# Hadoop's own name node and data node, from Maven Central; needs a JDK.
+# Hadoop's own name node and data node, by Maven; need a JDK.
+.hdfs: tests/hdfs/pom.xml
+	mvn --quiet --batch-mode --strict-checksums --file $< dependency:copy-dependencies -DoutputDirectory=$(CURDIR)/$@
+	@touch $@
+
 .PHONY: test-hdfs
-test-hdfs: setup ## Tests against a small HDFS
-	$(BIN)/python tests/hdfs/jars.py .hdfs
+test-hdfs: setup .hdfs ## Tests against a small HDFS
 	CLICKMILL_HDFS_JARS=.hdfs $(BIN)/python -m pytest tests/hdfs
 
 .PHONY: test

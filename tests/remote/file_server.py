@@ -155,10 +155,10 @@ class FileServer:
 
 
 @contextlib.contextmanager
-def file_server(root: Path, *, token: str = "") -> Iterator[FileServer]:
+def file_server(root: Path, *, token: str = "", host: str = "127.0.0.1") -> Iterator[FileServer]:
     """Serves `root`, on a port that the system chooses."""
     root.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, __file__, str(root)]
+    command = [sys.executable, __file__, str(root), host]
     environ = {**os.environ, "TOKEN": token}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ) as process:
         assert process.stdout is not None
@@ -169,10 +169,10 @@ def file_server(root: Path, *, token: str = "") -> Iterator[FileServer]:
 
 
 def main() -> None:
-    root = sys.argv[1]
+    root, host = sys.argv[1:]
     Handler.token = os.environ.get("TOKEN", "")
-    server = ThreadingHTTPServer(("127.0.0.1", 0), lambda *arguments: Handler(*arguments, directory=root))
-    sys.stdout.write(f"http://127.0.0.1:{server.server_address[1]}\n")
+    server = ThreadingHTTPServer((host, 0), lambda *arguments: Handler(*arguments, directory=root))
+    sys.stdout.write(f"http://{host}:{server.server_address[1]}\n")
     sys.stdout.flush()
     server.serve_forever()
 

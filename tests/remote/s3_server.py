@@ -35,14 +35,14 @@ class S3Server:
 
 
 @contextlib.contextmanager
-def s3_server() -> Iterator[S3Server]:
+def s3_server(host: str = "127.0.0.1") -> Iterator[S3Server]:
     from moto.server import ThreadedMotoServer
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server = ThreadedMotoServer(ip_address=host, port=0, verbose=False)
     server.start()
     try:
-        host, port = server.get_host_and_port()
+        _, port = server.get_host_and_port()
         yield S3Server(f"http://{host}:{port}")
     finally:
         server.stop()
