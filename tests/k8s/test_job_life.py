@@ -26,10 +26,12 @@ def job(request: pytest.FixtureRequest, tmp_path: Path, image: str, namespace: s
 @pytest.mark.timeout(1800)
 def test_a_job_is_watched_scaled_fetched_stopped_and_goes_on(job: Job, tmp_path: Path) -> None:
     job.submit(epochs=LONG)
-    status = job.await_status(lambda status: trained(status) > 4000, "two passes")
+    status = job.await_status(
+        lambda status: trained(status) > 4000 and status["training"]["samples_per_s"],
+        "two passes and a speed",
+    )
     assert (status["phase"], status["training"]["phase"]) == ("Running", "running")
     assert 0.0 < status["auc"] <= 1.0
-    assert status["training"]["samples_per_s"] > 0
     assert [pod["role"] for pod in status["pods"]] == ["pserver", "trainer", "trainer"]
 
     assert job.job("scale", "--trainers", "3")["trainers"] == {"before": 2, "now": 3}
