@@ -129,10 +129,22 @@ def newcomer(cluster: Cluster, namespace: str, kubectl: Kubectl, tmp_path: Path)
     return path
 
 
+def _found_kit() -> Kit | None:
+    place = os.environ.get("DEVCLUSTER_KIT", "")
+    return Kit(Path(place).resolve()) if place else None
+
+
 @pytest.fixture
 def kit() -> Kit:
     """Only where the tests made the cluster themselves: nobody else's nodes are killed."""
-    place = os.environ.get("DEVCLUSTER_KIT", "")
-    if not place:
+    found = _found_kit()
+    if found is None:
         pytest.skip("kills nodes and programs of the cluster: only with a dev cluster of `make test-k8s`")
-    return Kit(Path(place).resolve())
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _volumes() -> None:
+    """Where the tests made the cluster themselves, claims get volumes, whatever a test before has done."""
+    if found := _found_kit():
+        found.keep_volumes_coming()

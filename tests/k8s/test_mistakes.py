@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ import pytest
 from clickmill.kube import kinds
 from clickmill.kube.client import Cluster
 
-from .conftest import DEADLINE_S
+from .conftest import DEADLINE_S, poll
 from .kit import Kit
 from .submitted import Job
 
@@ -147,3 +149,23 @@ def test_a_full_disk(job: Job, small_disk: str) -> None:
     code, words = failing(job, "job", "wait", "ctr", "-n", job.namespace)
     assert code != 0
     assert "No space left" in words
+
+
+def test_a_volume_that_nobody_makes(job: Job, kit: Kit) -> None:
+    kit.stop_volumes()
+    job.submit()
+    status = ("job", "status", "ctr", "-n", job.namespace)
+    poll(lambda: "has made no volume for it yet" in failing(job, *status)[1], "it to be told")
+    assert failing(job, *status)[0] == 1
+    kit.keep_volumes_coming()
+
+    def is_under_way() -> bool:
+        """Volcano may have to be made to look again, as the status says then."""
+        _, words = failing(job, *status, "--json")
+        for reason in json.loads(words)["reasons"]:
+            if command := re.search(r"`(kubectl annotate [^`]*)`", reason["remedy"] or ""):
+                subprocess.run(command[1].split(), check=True, capture_output=True)
+        return json.loads(words)["phase"] in {"Running", "Completed"}
+
+    poll(is_under_way, "the job to start")
+    job.job("wait", "--timeout", "300")

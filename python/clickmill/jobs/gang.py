@@ -9,6 +9,7 @@ from clickmill.jobs.quantities import amount_words, lacking, parse_amounts, tota
 from clickmill.jobs.reasons import Reason
 from clickmill.jobs.room import asked_by, fitting, node_rooms
 from clickmill.kube import kinds
+from clickmill.submit.kubernetes.binding import is_pending, provisioner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -158,12 +159,30 @@ def _node_words(room: NodeRoom, template: Object, asked: Amounts) -> str:
     return f"node `{room.name}` lacks {words(short)}" if short else f"node `{room.name}` has room for one"
 
 
+def _look_again(cluster: Cluster, job: Job) -> str | None:
+    """What helps where Volcano has not noticed that a claim has its volume; `binding` has the reason."""
+    for name in job.claims:
+        try:
+            claim = cluster.get(kinds.CLAIM, name)
+        except ForbiddenError:
+            return None
+        if claim is not None and provisioner(claim) and not is_pending(claim):
+            labels = ",".join(f"{label}={value}" for label, value in job.names.selector.items())
+            command = f"kubectl annotate pods -n {job.namespace} -l {labels} again=yes --overwrite"
+            return (
+                f"if claim `{name}` had no volume when the pods were made, Volcano looks at them again when "
+                f"they change: `{command}`"
+            )
+    return None
+
+
 def _told(cluster: Cluster, job: Job, pods: Sequence[Pod]) -> list[Reason]:
     """What the scheduler says by itself, where room and queue do not explain it."""
     group = pod_group(cluster, job)
     for condition in reversed(((group or {}).get("status") or {}).get("conditions") or []):
         if condition["type"] == _UNSCHEDULABLE and condition["status"] == "True":
-            return [Reason("gang", f"the gang is not scheduled: {condition.get('message', '')}")]
+            words = f"the gang is not scheduled: {condition.get('message', '')}"
+            return [Reason("gang", words, _look_again(cluster, job))]
     for pod in pods:
         if pod.is_unscheduled and pod.detail:
             return [Reason("resources", f"{pod.title} is not scheduled: {pod.detail}")]

@@ -117,6 +117,14 @@ class Job:
                     return template
         return None
 
+    @property
+    def claims(self) -> list[str]:
+        """Names of the claims that its pods use."""
+        templates = [self.template(role) or {"spec": {}} for role in self.roles]
+        volumes = [volume for each in templates for volume in each["spec"].get("volumes") or []]
+        claims = [volume["persistentVolumeClaim"] for volume in volumes if "persistentVolumeClaim" in volume]
+        return list(dict.fromkeys(claim["claimName"] for claim in claims))
+
 
 def find_job(cluster: Cluster, name: str) -> Job:
     """The job. NotFoundError where there is none of ours by that name."""

@@ -10,6 +10,7 @@ from clickmill.jobs.events import warnings
 from clickmill.jobs.moments import seconds_between
 from clickmill.jobs.reasons import Reason, listed
 from clickmill.kube import kinds
+from clickmill.submit.kubernetes.binding import is_pending, provisioner
 from clickmill.submit.kubernetes.check.pull import IMAGE_REMEDY, IMAGE_STATES
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ _CONFIG_STATES = frozenset({"CreateContainerConfigError", "CreateContainerError"
 _MOUNT_REASONS = frozenset({"FailedMount", "FailedAttachVolume", "FailedMapVolume"})
 _FIRST_TRIES_S = 10.0
 """A node may be told of the volumes of a new pod before it may read them; it tries again within seconds."""
+_FIRST_VOLUME_S = 30.0
+"""Some stores take their time to make a volume."""
 _IMAGE_REMEDY = f"{IMAGE_REMEDY}; mend it and submit with `--replace`"
 _REFUSALS: tuple[tuple[str, Kind, str], ...] = (
     ("exceeded quota", "quota", "ask for less, or have the quota raised: `kubectl describe resourcequota`"),
@@ -46,7 +49,7 @@ _REFUSALS: tuple[tuple[str, Kind, str], ...] = (
 def obstacles(cluster: Cluster, job: Job, pods: Sequence[Pod]) -> list[Reason]:
     """Everything that is known to be in the way of the pods of a job."""
     names = {job.name, *(workload["metadata"]["name"] for workload in job.workloads)}
-    claims = _claims(job)
+    claims = job.claims
     events = warnings(cluster, names | set(claims), prefix=f"{job.name}-", since=job.created)
     found = [
         *_images(pods, events),
@@ -82,17 +85,6 @@ def _says_why(detail: str) -> bool:
     return bool(detail) and not re.fullmatch(r'Back-off pulling image "[^"]*"', detail)
 
 
-def _claims(job: Job) -> list[str]:
-    found = []
-    for role in job.roles:
-        template = job.template(role)
-        for volume in (template or {"spec": {}})["spec"].get("volumes") or []:
-            claim = volume.get("persistentVolumeClaim")
-            if claim and claim["claimName"] not in found:
-                found.append(claim["claimName"])
-    return found
-
-
 def _volumes(cluster: Cluster, claims: Sequence[str], events: Sequence[Event]) -> Iterator[Reason]:
     for name in claims:
         try:
@@ -103,24 +95,27 @@ def _volumes(cluster: Cluster, claims: Sequence[str], events: Sequence[Event]) -
             yield Reason(
                 "volume", f"there is no claim `{name}`", "make it, or name another one and submit again"
             )
-        elif (claim.get("status") or {}).get("phase") == "Pending" and not _waits_for_pod(claim, events):
+        elif is_pending(claim) and not _waits_for_pod(claim, events):
             yield _pending_claim(name, claim, events)
         elif (claim.get("status") or {}).get("phase") == "Lost":
             yield Reason("volume", f"claim `{name}` has lost its volume", f"`kubectl describe pvc {name}`")
 
 
 def _waits_for_pod(claim: Object, events: Sequence[Event]) -> bool:
-    """Its class makes volumes where the first pod comes to lie; that is no obstacle."""
-    name = claim["metadata"]["name"]
-    about = [event for event in events if event.about == name]
-    return not about and "volume.kubernetes.io/selected-node" not in (
-        claim["metadata"].get("annotations") or {}
-    )
+    """Its class makes volumes where the first pod comes to lie, or is about to make one: no obstacle."""
+    metadata = claim["metadata"]
+    is_told_of = any(event.about == metadata["name"] for event in events)
+    if is_told_of or "volume.kubernetes.io/selected-node" in (metadata.get("annotations") or {}):
+        return False
+    return not provisioner(claim) or seconds_between(metadata["creationTimestamp"]) < _FIRST_VOLUME_S
 
 
 def _pending_claim(name: str, claim: Object, events: Sequence[Event]) -> Reason:
     event = next((each for each in events if each.about == name), None)
-    storage_class = claim["spec"].get("storageClassName")
+    storage_class, maker = claim["spec"].get("storageClassName"), provisioner(claim)
+    if event is None and maker:
+        words = f"claim `{name}` is pending: `{maker}` has made no volume for it yet"
+        return Reason("volume", words, f"does that provisioner run? `kubectl describe pvc {name}` has more")
     why = event.message if event else "no volume has been made for it"
     remedy = (
         f"does storage class `{storage_class}` exist and can it make volumes? `kubectl get storageclass`"

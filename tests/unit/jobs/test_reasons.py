@@ -173,6 +173,25 @@ def test_a_claim_that_waits_for_its_first_pod_is_no_obstacle(state, cluster):
     assert set(reasons(cluster)) == {"resources"}
 
 
+NO_VOLUME = (
+    "claim `ctr-output` is pending: `example.com/folder` has made no volume for it yet -> does that "
+    "provisioner run? `kubectl describe pvc ctr-output` has more"
+)
+
+
+@pytest.mark.parametrize(
+    ("created", "words"), [("2999-12-31T08:00:00Z", None), ("2026-01-31T08:00:00Z", NO_VOLUME)]
+)
+def test_a_claim_that_nobody_makes_a_volume_for_is_told_after_a_while(state, cluster, created, words):
+    items = submitted(plan())
+    claim = next(item for item in items if item["kind"] == "PersistentVolumeClaim")
+    claim["status"] = {"phase": "Pending"}
+    claim["metadata"]["creationTimestamp"] = created
+    claim["metadata"]["annotations"] = {"volume.kubernetes.io/storage-provisioner": "example.com/folder"}
+    state.add(*items, queue(), node("n1", cpu="1"))
+    assert reasons(cluster).get("volume") == words
+
+
 def test_a_volume_that_cannot_be_mounted_is_told(state, cluster):
     made = plan(pservers=1, trainers=1)
     trouble = event(

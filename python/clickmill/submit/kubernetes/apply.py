@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 from clickmill.errors import ConflictError, KubernetesError, NotFoundError, RefusedError
 from clickmill.kube import kinds
 from clickmill.kube.kinds import kind_of
+from clickmill.submit.kubernetes.binding import await_volumes
 from clickmill.submit.kubernetes.check.volcano import QUEUE_REMEDY
 from clickmill.submit.kubernetes.manifest import surroundings, workloads
 from clickmill.submit.kubernetes.names import ROLE_LABEL
@@ -102,6 +103,8 @@ def submit(
     for job in jobs:
         _apply(cluster, job, is_trial=True)
     applied = [_apply(cluster, item) for item in items]
+    if plan.is_volcano and not old:
+        await_volumes(cluster, plan, tell)
     made = _apply_workloads(cluster, plan)
     if servers is not None and servers.words:
         tell(servers.words)

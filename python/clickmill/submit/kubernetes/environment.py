@@ -71,7 +71,7 @@ def _size(plan: JobPlan, name: str, key: str) -> Object:
 
 def _restarts(plan: JobPlan) -> list[Object]:
     """How often pods of the job have been started again when this one was made, and how often they may be."""
-    if plan.settings.scheduler != "volcano":
+    if not plan.is_volcano:
         return []
     return [
         _field("CLICKMILL_RESTARTS", f"metadata.annotations['{RETRY_ANNOTATION}']"),

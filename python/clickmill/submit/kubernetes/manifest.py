@@ -39,7 +39,7 @@ def surroundings(plan: JobPlan) -> list[Object]:
 
 def workloads(plan: JobPlan) -> list[Object]:
     """What makes the pods: one Volcano Job, or a Job for each role."""
-    if plan.settings.scheduler == "volcano":
+    if plan.is_volcano:
         return [volcano_job(plan)]
     return [indexed_job(plan, each) for each in plan.roles]
 

@@ -65,6 +65,11 @@ class JobPlan:
         return self.roles[0].name == "worker"
 
     @property
+    def is_volcano(self) -> bool:
+        """Whether Volcano schedules it, as a gang."""
+        return self.settings.scheduler == "volcano"
+
+    @property
     def has_token(self) -> bool:
         """Whether its processes know each other by one: with servers, unless anybody may connect to them."""
         return not self.is_collective and not self.settings.insecure

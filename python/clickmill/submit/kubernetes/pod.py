@@ -23,7 +23,7 @@ def pod_template(plan: JobPlan, role: RolePlan, *, scheduler: str) -> Object:
     """Of every pod of the role. All fields that would be filled in otherwise are stated."""
     # Files in /package change in pods that run; with their digest here other files make another job.
     annotations = {PACKAGE_ANNOTATION: plan.package_digest}
-    if plan.settings.scheduler == "volcano":
+    if plan.is_volcano:
         # Where jobs of higher priority or of other queues may take room, trainers give way, for the others go
         # on without them. Volcano itself counts the pods of a gang, and does not look which ones it takes.
         annotations[PREEMPTABLE_ANNOTATION] = "true" if role.name == "trainer" else "false"

@@ -41,6 +41,8 @@ class Store:
         if name == "pods":
             return 200, {"items": []}
         found = self.objects.get(request.path)
+        if found and "/persistentvolumeclaims/" in request.path:
+            found = {**found, "status": {"phase": "Bound"}}
         return (200, found) if found else status(404, "NotFound", f"{name} not found")
 
     def _applied(self, request: Request) -> Answer:

@@ -50,7 +50,7 @@ def check_cluster(
 
     Raises ClusterUnreachableError where there is nobody to ask.
     """
-    has_volcano = plan.settings.scheduler == "volcano"
+    has_volcano = plan.is_volcano
     namespace = plan.namespace
     yield from _server(cluster, has_volcano=has_volcano)
     found = _namespace(cluster, namespace)
