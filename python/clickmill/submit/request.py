@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickmill.config.backend.checks import submit_notes, submit_problems
 from clickmill.errors import ConfigError
+from clickmill.submit.code import code_problems
 from clickmill.submit.file_system import file_system_notes
 from clickmill.submit.kubernetes.data import data_notes
 from clickmill.submit.kubernetes.plan import pod_problems
@@ -47,6 +48,7 @@ class Request:
         problems = [
             *submit_problems(self.config, self.backend, self.source.overrides),
             *(start_problems(self) if has_idle_start else ()),
+            *code_problems(self.config),
             *(pod_problems(self.config, self.backend) if name == "Kubernetes" else ()),
         ]
         if problems:

@@ -1,0 +1,57 @@
+"""Code of the user that travels with a job: what nodes would stumble over is told here. None of it is run."""
+
+from __future__ import annotations
+
+import ast
+import warnings
+from typing import TYPE_CHECKING
+
+from clickmill.config.document import Place
+from clickmill.config.needs import needed_files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from clickmill.config import Config
+    from clickmill.errors import Problem
+
+
+def code_problems(config: Config) -> Iterator[Problem]:
+    """Files of models and readers that are no Python, or lack the class that is looked for."""
+    for file in needed_files(config):
+        if file.path.suffix != ".py" or not file.path.is_file():
+            continue  # what is not there is told where files are collected
+        place = config.place(file.key)
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                tree = ast.parse(file.path.read_bytes())
+        except SyntaxError as error:
+            yield Place(str(file.path), error.lineno or 1).problem(f"is not valid Python: {error.msg}")
+        except (OSError, ValueError, RecursionError, MemoryError) as error:
+            yield place.problem(f"names `{file.path}`, which is not Python that can be read: {error}")
+        else:
+            yield from _without_class(tree, file.path, _class_name(config, file.key[0], file.key[1]))
+
+
+def _class_name(config: Config, section: object, index: object) -> str:
+    assert isinstance(index, int)
+    return "Model" if section == "phase" else config.dataset[index].reader_class_name
+
+
+def _without_class(tree: ast.Module, path: Path, name: str) -> Iterator[Problem]:
+    """Only where the name is given nowhere: a class may be imported, assigned, or made in a branch."""
+    if any(_gives(node, name) for node in ast.walk(tree)):
+        return
+    classes = [node.name for node in tree.body if isinstance(node, ast.ClassDef)]
+    there = ", ".join(f"`{each}`" for each in classes) or "none"
+    yield Place(str(path)).problem(f"defines no class `{name}`; classes there: {there}")
+
+
+def _gives(node: ast.AST, name: str) -> bool:
+    match node:
+        case ast.ClassDef(name=given) | ast.Name(id=given, ctx=ast.Store()):
+            return given == name
+        case ast.alias(name=whole, asname=given):
+            return name == (given or whole) or whole == "*"
+    return False
