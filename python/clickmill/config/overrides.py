@@ -26,6 +26,11 @@ def override_place(text: str) -> Place:
     return Place(f"--set {found[0]}{'' if found[0] == path.strip() else '...'}")
 
 
+def is_override(place: Place) -> bool:
+    """Whether something was written as an override, not in a file."""
+    return place.file.split(" ")[0] == "--set"
+
+
 def apply_overrides(document: Document, overrides: Iterable[str]) -> list[Problem]:
     """Sets each `path=value` in the document; the value is YAML. Items of a list go by index or by name."""
     problems: list[Problem] = []

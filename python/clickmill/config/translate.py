@@ -1,8 +1,8 @@
 """pydantic's errors as problems with places, in our words, with the nearest valid key.
 
 A value is shown where it helps. Never shown are values of secret keys, what stands in the place of a whole
-section (`submit: ak:KEY`, where a space is missing), and more than the first word of an unknown key beside
-them (`submit: {ak:KEY}`).
+section (`submit: ak:KEY`, where a space is missing), more than the first word of an unknown key beside them
+(`submit: {ak:KEY}`), and values of overrides, of which the place says all that is told.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 
 from clickmill._section import known_keys
 from clickmill.config.document import Document, KeyPath, dotted
+from clickmill.config.overrides import is_override
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,8 +106,11 @@ def _problem(details: ErrorDetails, document: Document, section: type[BaseModel]
     message, suggestion = _words(kind, context, details["msg"]), None
     if allowed:
         message, suggestion = f"must be one of {listed(allowed)}", nearest(value, allowed)
-    is_hidden = kind in _WANTS_KEYS or _is_secret_at(section, details["loc"])
+    is_typed = is_override(place)
+    is_hidden = is_typed or kind in _WANTS_KEYS or _is_secret_at(section, details["loc"])
     shown = None if is_hidden else _shown(value)
+    if is_typed and isinstance(value, str):
+        message = message.replace(f"`{value}`", "this")
     message = f"{message}, not {shown}" if shown and kind != "value_error" else message
     return place.problem(message, key=key, value=shown, suggestion=suggestion)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from clickmill._section import known_keys
 from clickmill.config import load_config
-from clickmill.config.backend import BackendConfig, load_backend
+from clickmill.config.backend import BackendConfig, load_backend, secrets_in
 from clickmill.config.backend.checks import backend_problems
 from clickmill.errors import ConfigError
 from clickmill.launch.role import Source
@@ -33,7 +33,9 @@ def load_request(
     try:
         config = load_config(model, overrides=of_config)
     except ConfigError as error:
-        errors.append(error)
+        known = secrets_in(backend_file)
+        problems = [known.masked(problem) for problem in error.problems]
+        errors.append(ConfigError.of(problems, hint=error.hint) if problems else error)
     try:
         backend = load_backend(backend_file, of_backend)
     except ConfigError as error:

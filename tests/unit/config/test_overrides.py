@@ -56,6 +56,14 @@ def test_override_is_checked_like_the_file(
     assert words in problem.message
 
 
+@pytest.mark.parametrize("override", ["runner.0.epochs=hunter-2", "runner.0.class=hunter-2"])
+def test_wrong_value_of_an_override_is_not_repeated(
+    small: str, problems: Callable[..., dict[str | None, Problem]], override: str
+) -> None:
+    (problem,) = problems(small, overrides=[override]).values()
+    assert "hunter-2" not in str(problem)
+
+
 @pytest.mark.parametrize(
     ("override", "place"),
     [

@@ -11,7 +11,7 @@ from clickmill.config.backend.kubernetes import (
     Toleration,
     Volume,
 )
-from clickmill.config.backend.load import load_backend, parse_backend
+from clickmill.config.backend.load import load_backend, parse_backend, secrets_in
 from clickmill.config.backend.models import (
     BackendConfig,
     ClusterFiles,
@@ -35,4 +35,5 @@ __all__ = [
     "Volume",
     "load_backend",
     "parse_backend",
+    "secrets_in",
 ]

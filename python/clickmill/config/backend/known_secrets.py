@@ -65,6 +65,10 @@ class KnownSecrets:
                 problem = replace(problem, message=message or "", key=key, value=shown, suggestion=suggestion)
         return problem
 
+    def with_environment(self) -> KnownSecrets:
+        """These, and the credentials for stores in the environment."""
+        return KnownSecrets((*self.values, *_of_environment(os.environ)))
+
     def with_values(self, name: str, values: Iterable[str]) -> KnownSecrets:
         """These and others, which have one name."""
         return KnownSecrets((*self.values, *((name, value) for value in values)))

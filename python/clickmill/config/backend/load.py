@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,18 @@ def load_backend(source: str | Path, overrides: Sequence[str] = ()) -> BackendCo
 def parse_backend(text: str, *, file: str = "backend.yaml", overrides: Sequence[str] = ()) -> BackendConfig:
     """BackendConfig of a text; `file` names it in messages."""
     return _check(parse_document(text, file), overrides)
+
+
+def secrets_in(source: str | Path) -> KnownSecrets:
+    """What a backend.yaml holds or names, also one in which much is wrong, and what the environment has."""
+    path = Path(source)
+    document = Document(str(path))
+    with contextlib.suppress(ConfigError):
+        document = read_document(path / "backend.yaml" if path.is_dir() else path)
+        _require_mapping(document)
+        join_spellings(document, BackendConfig)
+        fill_in(document)
+    return KnownSecrets.of_document(document).with_environment()
 
 
 def _check(document: Document, overrides: Sequence[str]) -> BackendConfig:
