@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 _ONE_PHASE = "a cluster trains one phase, not {}; name the one in `phases`, each has a run of its own"
 _CLUSTER = ("local_cluster_train", "cluster_train")
+PS_ON_CARDS = (
+    "parameter servers train on `cpu`; use `device: cpu`, or `fleet_mode: collective`, which trains on cards"
+)
 
 
 def cross_check(document: Document) -> list[Problem]:
@@ -89,7 +92,7 @@ def server_problems(config: Config, runner: RunnerConfig) -> list[Problem]:
     if len(phases) > 1:
         problems.append(problem("phases", _ONE_PHASE.format(len(phases))))
     if runner.device == "gpu":
-        problems.append(problem("device", "`gpu` needs `fleet_mode: collective`, not `ps`"))
+        problems.append(problem("device", PS_ON_CARDS))
     return problems
 
 
@@ -164,7 +167,7 @@ def _clusters(document: Document) -> Iterator[Problem]:
         is_gpu = runner.get("device") == "gpu"
         mode = runner.get("fleet_mode", "ps")
         if mode != "collective" and is_gpu and is_cluster:
-            yield _wrong(document, (*path, "device"), f"`gpu` needs `fleet_mode: collective`, not `{mode}`")
+            yield _wrong(document, (*path, "device"), PS_ON_CARDS)
         if runner.get("class") == "infer" and (_more(runner, "worker_num") or _more(runner, "server_num")):
             yield _wrong(
                 document, (*path, "class"), "`infer` runs in one process; leave out worker_num and server_num"

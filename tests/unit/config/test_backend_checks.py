@@ -143,7 +143,7 @@ def test_problem_of_a_runner_names_its_line(check: Check) -> None:
 
 
 def test_ps_with_cards_is_refused_by_config_yaml_itself() -> None:
-    with pytest.raises(ConfigError, match="`gpu` needs `fleet_mode: collective`, not `ps`"):
+    with pytest.raises(ConfigError, match="use `device: cpu`, or `fleet_mode: collective`"):
         parse_config(examples.MPI, overrides=["runner.0.device=gpu"])
 
 
@@ -189,6 +189,16 @@ def test_cluster_trains_one_phase(check: Check) -> None:
 
 def test_kubernetes_needs_an_image(check: Check) -> None:
     assert "deploy/docker" in check(examples.MPI, "backend: Kubernetes\n")["kubernetes.image"].message
+
+
+def test_runner_with_cards_needs_one(check: Check) -> None:
+    found = check(examples.COLLECTIVE, backend_examples.COLLECTIVE, backend=("submit.k8s_gpu_card=0",))
+    assert set(found) == {"submit.k8s_gpu_card"}
+    assert "use `device: cpu`" in found["submit.k8s_gpu_card"].message
+    kubernetes = "backend: Kubernetes\nkubernetes: {image: here}\n"
+    assert set(check(examples.COLLECTIVE, kubernetes, backend=("submit.k8s_gpu_card=0",))) == set(found)
+    cpu = ("runner.0.device=cpu",)
+    assert check(examples.COLLECTIVE, kubernetes, config=cpu, backend=("submit.k8s_gpu_card=0",)) == {}
 
 
 # Warnings
@@ -242,3 +252,23 @@ def test_other_backends_warn_of_keys_without_effect(name: str) -> None:
     text = f"backend: {name}\nconfig: {{output_path: /out, train_data_path: /data, fs_name: here}}\n"
     idle = set() if name == "Kubernetes" else {"config.output_path", "config.train_data_path"}
     assert set(notes(examples.MPI, text)) == idle
+
+
+@pytest.mark.parametrize(
+    ("config", "settings", "keys"),
+    [
+        (examples.MPI, "resources: {worker: {memory: 1Gi}}", {"kubernetes.resources.worker"}),
+        (examples.MPI, "resources: {pserver: {memory: 1Gi}, trainer: {memory: 1Gi}}", set()),
+        (
+            examples.COLLECTIVE,
+            "resources: {pserver: {memory: 1Gi}, worker: {memory: 1Gi}}",
+            {"kubernetes.resources.pserver"},
+        ),
+        (examples.MPI, "scheduler: default, queue: mine", {"kubernetes.queue"}),
+        (examples.MPI, "queue: mine", set()),
+    ],
+)
+def test_keys_of_pods_that_a_job_does_not_have_are_warned_of(
+    config: str, settings: str, keys: set[str]
+) -> None:
+    assert set(notes(config, f"backend: Kubernetes\nkubernetes: {{image: here, {settings}}}\n")) == keys

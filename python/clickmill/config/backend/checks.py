@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from clickmill.config.backend.exposure import exposed_secrets, notes_on_variables
 from clickmill.config.backend.secrets import SECRETS
-from clickmill.config.checks import server_problems
+from clickmill.config.checks import PS_ON_CARDS, server_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,6 +32,7 @@ def submit_problems(config: Config, backend: BackendConfig, overrides: Sequence[
         problems += _runner(config, runner)
         if backend.backend == "PaddleCloud":
             problems += _paddlecloud_runner(config, backend, runner)
+        problems += _cards(backend, runner)
     return [*problems, *backend_problems(backend), *exposed_secrets(backend, config, overrides)]
 
 
@@ -47,7 +48,7 @@ def submit_notes(config: Config, backend: BackendConfig) -> list[Problem]:
     if backend.backend == "PaddleCloud":
         return list(_paddlecloud_notes(config, backend))
     if backend.backend == "Kubernetes":
-        return [*notes_on_variables(backend), *_idle_sizes(backend)]
+        return [*notes_on_variables(backend), *_idle_sizes(backend), *_idle_pod_keys(config, backend)]
     return [*_idle_keys(backend), *_idle_sizes(backend)]
 
 
@@ -113,7 +114,7 @@ def _paddlecloud_runner(config: Config, backend: BackendConfig, runner: RunnerCo
         )
         yield problem("device", message)
     elif runner.device == "gpu" and not is_collective and not is_card:
-        yield problem("device", "`gpu` needs `fleet_mode: collective`, not `ps`")
+        yield problem("device", PS_ON_CARDS)
 
 
 def _empty(backend: BackendConfig, path: KeyPath, message: str) -> Iterator[Problem]:
@@ -205,6 +206,34 @@ def _idle_sizes(backend: BackendConfig) -> Iterator[Problem]:
             yield backend.problem(
                 f"has no effect with `backend: {backend.backend}`: {words}", ("submit", key)
             )
+
+
+def _idle_pod_keys(config: Config, backend: BackendConfig) -> Iterator[Problem]:
+    """Keys of `kubernetes` that are for another kind of job."""
+    settings = backend.kubernetes
+    is_collective = config.runners()[0].is_collective
+    others = ("pserver", "trainer") if is_collective else ("worker",)
+    for role in others:
+        if role in settings.resources.model_fields_set:
+            has = "`worker` alone" if is_collective else "`pserver` and `trainer`"
+            message = f"has no effect: a job with `fleet_mode: {_fleet_mode(is_collective)}` has {has}"
+            yield backend.problem(message, ("kubernetes", "resources", role))
+    if settings.scheduler == "default" and "queue" in settings.model_fields_set:
+        message = "has no effect with `scheduler: default`: queues are Volcano's"
+        yield backend.problem(message, ("kubernetes", "queue"))
+
+
+def _fleet_mode(is_collective: bool) -> str:
+    return "collective" if is_collective else "ps"
+
+
+def _cards(backend: BackendConfig, runner: RunnerConfig) -> Iterator[Problem]:
+    has_cards = backend.backend == "Kubernetes" or (
+        backend.backend == "PaddleCloud" and backend.cluster_type == "k8s"
+    )
+    if has_cards and runner.device == "gpu" and not backend.submit.k8s_gpu_card:
+        message = "is 0, but `device: gpu` of the runner needs a card; ask for one, or use `device: cpu`"
+        yield backend.problem(message, ("submit", "k8s_gpu_card"))
 
 
 def _kubernetes(backend: BackendConfig) -> Iterator[Problem]:
