@@ -18,17 +18,22 @@ FORMATS = ("yaml", "json")
 
 def show_plan(outcome: Outcome, output: str, *, json: bool) -> None:
     """A plan on stdout, or in the folder that `output` names."""
-    if output and output not in FORMATS:
+    if outcome.files and outcome.words:
+        talk(outcome.words)
+    form = output.lower()
+    if json and form == "yaml":
+        raise ConfigError("`--output yaml` and `--json` ask for two things", hint="leave one of them out")
+    if output and form not in FORMATS:
         written = write_plan(outcome, Path(output))
         if json:
             print_json({**outcome.facts, "folder": output, "written": written})
         else:
             talk(f"{len(written)} files in `{output}`, secrets masked")
-    elif json or output == "json":
+    elif json or form == "json":
         print_json(_body(outcome))
     elif outcome.objects:
         print_text("".join(outcome.files.values()).removesuffix("\n"))
-    elif output == "yaml":
+    elif form == "yaml":
         print_text(yaml_text(_body(outcome)).removesuffix("\n"))
     elif outcome.files:
         print_text("\n".join(f"==> {name} <==\n{text}" for name, text in outcome.files.items()).rstrip())

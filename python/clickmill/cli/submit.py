@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,7 +24,7 @@ logger = logging.getLogger(__name__)
 def submit(
     model: ConfigSource,
     backend: Annotated[
-        Path, typer.Option("--backend", "-b", metavar="BACKEND", help="backend.yaml: where it is trained.")
+        str, typer.Option("--backend", "-b", metavar="BACKEND", help="backend.yaml: where it is trained.")
     ],
     overrides: Overrides = None,
     dry_run: Annotated[
@@ -66,6 +65,8 @@ def submit(
         logger.info("%s=WORKER: training, not submitting", ROLE)
         runs.train_and_tell(model, overrides or [], json=json)
         return
+    if not backend.strip():
+        raise ConfigError("`--backend` is empty", hint="name a backend.yaml, or the folder that holds one")
     if output and not dry_run:
         raise ConfigError("`--output` shows what would be made", hint="give it with `--dry-run`")
     from clickmill.submit.load import load_request

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import sys
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from clickmill.submit.request import Request
 
+logger = logging.getLogger(__name__)
+
 _RUNS_HERE = frozenset({"cluster_train", "local_cluster_train"})
 
 
@@ -31,14 +34,21 @@ def local_overrides(request: Request) -> tuple[str, ...]:
     return (*found, *communicator_overrides(request))
 
 
-def mpi_command(request: Request, *, is_json: bool = False) -> tuple[str, ...]:
-    """The mpirun of a job: servers and trainers, or ranks of a collective run."""
+def mpi_command(request: Request, *, is_json: bool = False, is_plan: bool = False) -> tuple[str, ...]:
+    """The mpirun of a job: servers and trainers, or ranks of a collective run.
+
+    It need not be here where it `is_plan`, to be typed elsewhere.
+    """
     servers, workers = job_size(request)
     mpi = request.backend.mpi
     mpirun = shutil.which(mpi.mpirun)
     if mpirun is None:
         message = f"there is no command `{mpi.mpirun}` on this machine; install MPI, or name the command here"
-        raise ConfigError.of([request.backend.problem(message, ("mpi", "mpirun"))])
+        problem = request.backend.problem(message, ("mpi", "mpirun"))
+        if not is_plan:
+            raise ConfigError.of([problem])
+        logger.warning("%s", problem)
+        mpirun = mpi.mpirun
     argv = [mpirun, "-n", str(workers if request.runner.is_collective else servers + workers)]
     if mpi.hostfile:
         hostfile = Path(request.backend.file).parent / mpi.hostfile

@@ -24,7 +24,7 @@ def plan(request: Request) -> Outcome:
         case "SSH":
             return ssh.plan(request)
         case "MPI":
-            return Outcome(_facts(request, list(mpi_command(request))))
+            return Outcome(_facts(request, list(mpi_command(request, is_plan=True))))
         case "Local":
             source = replace(request.source, overrides=local_overrides(request))
             return Outcome(_facts(request, ["clickmill", "train", *source.arguments]))

@@ -44,7 +44,7 @@ class StartCommand:
         try:
             words = shlex.split(self.text[found.end() :])
         except ValueError:
-            return None  # an open quote; the shell will say so
+            return None
         for index, word in enumerate(words):
             if word in _ENDS:
                 break
@@ -54,6 +54,14 @@ class StartCommand:
             if equals and name in _MODEL:
                 return value
         return None
+
+    @property
+    def words(self) -> list[str] | None:
+        """What a shell takes it for; None where it ends within quotes."""
+        try:
+            return shlex.split(self.text, comments=True)
+        except ValueError:
+            return None
 
     @property
     def is_run_alone(self) -> bool:

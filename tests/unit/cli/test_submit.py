@@ -56,6 +56,17 @@ def test_dry_run_can_be_read_by_programs(
     assert "fs_ugi=***\n" in shown["contents"]["config.ini"]  # type: ignore[index]
 
 
+def test_dry_run_says_that_nobody_was_asked_and_what_would_ask(run: Run) -> None:
+    result = run(*SUBMIT, "--dry-run")
+    assert "nothing is sent, and PaddleCloud has not been asked" in result.stderr
+    assert "`sh job.sh`" in result.stderr
+
+
+def test_format_may_be_typed_in_capitals(run: Run, job: Path) -> None:
+    assert run(*SUBMIT, "--dry-run", "-o", "YAML").stdout == run(*SUBMIT, "--dry-run", "-o", "yaml").stdout
+    assert not (job / "YAML").exists()
+
+
 def test_dry_run_can_be_written_to_a_new_folder(run: Run, job: Path) -> None:
     assert run(*SUBMIT, "--dry-run", "-o", "plan").exit_code == 0
     assert "fs_ugi=***" in (job / "plan/config.ini").read_text()
@@ -118,6 +129,8 @@ def test_problems_of_both_files_are_told_with_their_lines(run: Run, job: Path) -
         (("--wait",), "leave out `--wait`"),
         (("--replace",), "is for jobs on Kubernetes"),
         (("--set", "submit.sk=hunter2"), "set CLICKMILL_SK"),
+        (("-b", ""), "`--backend` is empty"),
+        (("--dry-run", "--json", "-o", "yaml"), "ask for two things"),
     ],
 )
 def test_what_makes_no_sense_is_refused(run: Run, options: tuple[str, ...], words: str) -> None:
@@ -147,6 +160,18 @@ def test_secret_that_is_typed_is_refused_and_shown_nowhere(
     result = run(*SUBMIT, "--dry-run", *options, "--set", override)
     assert result.exit_code == 2
     assert "hunter2" not in result.output
+
+
+@pytest.mark.parametrize("override", ["runner.0.epochs=key-secret-1", "mode=key-secret-1"])
+def test_secret_in_a_wrong_value_is_shown_nowhere(run: Run, job: Path, override: str) -> None:
+    typed = run(*SUBMIT, "--dry-run", "--set", override)
+    assert typed.exit_code == 2
+    assert "key-secret-1" not in typed.output
+    text = (job / "config.yaml").read_text()
+    (job / "config.yaml").write_text(text.replace("mode:", "mode: key-secret-1 #", 1))
+    written = run(*SUBMIT, "--dry-run")
+    assert written.exit_code == 2
+    assert "key-secret-1" not in written.output
 
 
 def test_variable_with_the_name_of_a_secret_is_noted_without_its_value(run: Run, job: Path) -> None:

@@ -196,6 +196,13 @@ def test_what_mpi_lacks_is_told_with_its_key(folder: Path, override: str, key: s
     assert error.value.problems[0].key == key
 
 
+def test_plan_of_mpi_can_be_made_where_mpi_is_not(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write_job(folder, CONFIG, MPI)
+    outcome = plan(request("mpi.mpirun=no-such-command"))
+    assert outcome.facts["command"][0] == "no-such-command"
+    assert "`mpi.mpirun`: there is no command `no-such-command` on this machine" in caplog.text
+
+
 # ssh
 
 SSH = "backend: SSH\nsubmit: {files: '*.py'}\nssh: {hosts_file: machines.yaml, max_restarts: 7}\n"

@@ -418,6 +418,9 @@ def test_overrides_of_config_yaml_reach_the_nodes(kind: str) -> None:
         ("python -m paddlerec.run -m ./other.yaml", "not among the files of the job"),
         ("python -m paddlerec.run -m conf/config.yaml", "not among the files of the job"),
         ("python -m paddlerec.run -m backend.yaml", "name the same in both"),
+        ('""', "is empty, so nodes could not run it"),
+        ('"python -m paddlerec.run -m \'config.yaml"', "has a quote that does not end"),
+        ("python other.py", "runs `other.py`, which is not among the files of the job"),
     ],
 )
 def test_start_command_must_train_what_is_submitted(kind: str, command: str, words: str) -> None:
@@ -426,7 +429,10 @@ def test_start_command_must_train_what_is_submitted(kind: str, command: str, wor
     assert error.value.problems[0].key == "submit.start_cmd"
 
 
-@pytest.mark.parametrize("command", ["sh train.sh", "python -m paddlerec.run -m paddlerec.models.rank.dnn"])
+@pytest.mark.parametrize(
+    "command",
+    ["sh train.sh", "python ./model.py", "python -m paddlerec.run -m paddlerec.models.rank.dnn"],
+)
 def test_start_command_of_another_kind_is_taken(kind: str, command: str) -> None:
     assert (
         shlex.quote(command).replace("paddlerec.run", "clickmill.run")

@@ -36,13 +36,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_USUAL = "the usual one is `python -m clickmill.run -m config.yaml`"
+
 
 def plan(request: Request) -> Outcome:
     """What the folder would hold, secrets masked."""
     package, job = _package(request), prepare(request)
     shown = generate(replace(job, credentials=job.credentials.masked()))
     files = {file.name: _shown(file) for file in package} | {file.name: file.content for file in shown}
-    return Outcome({**_facts(job), "files": list(files)}, files=files)
+    words = (
+        "nothing is sent, and PaddleCloud has not been asked: `clickmill submit` without `--dry-run` makes "
+        f"this folder and runs `sh job.sh` in it, which calls the platform's client `{CLIENT}`"
+    )
+    return Outcome({**_facts(job), "files": list(files)}, files=files, words=words)
 
 
 def submit(request: Request, *, parent: Path | None = None) -> Outcome:
@@ -146,8 +152,17 @@ def _package(request: Request) -> tuple[PackageFile, ...]:
 
 def _start_problems(request: Request, package: Mapping[str, PackageFile]) -> list[Problem]:
     """Nodes must train what was checked here, from a file that they have."""
-    model = StartCommand(request.backend.submit.start_cmd).model
-    if model is None or (builtin_model(model) and model not in package):
+    command = StartCommand(request.backend.submit.start_cmd)
+    if not command.words:
+        what = "is empty" if command.words == [] else "has a quote that does not end"
+        return [request.backend.problem(f"{what}, so nodes could not run it; {_USUAL}", START)]
+    model = command.model
+    if model is None:
+        scripts = [word for word in command.words if word.endswith(".py") and not word.startswith("/")]
+        missing = [word for word in scripts if os.path.normpath(word) not in package]
+        message = "runs `{}`, which is not among the files of the job; add it to `submit.files`"
+        return [request.backend.problem(message.format(word), START) for word in missing[:1]]
+    if builtin_model(model) and model not in package:
         return []
     if os.path.normpath(model) not in package:
         message = f"runs `{model}`, which is not among the files of the job; add it to `submit.files`"
