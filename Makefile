@@ -69,11 +69,11 @@ stubs: $(VENV)/.dependencies ## Write python/clickmill/_core.pyi from the Rust s
 test-rust: ## Rust tests
 	cargo test --workspace --locked
 
-# Those of tests/cluster mostly wait, each for processes of its own: two at a time take little more than half as long.
+# Those of tests/cluster mostly wait, each for processes of its own: more than cores are run at a time.
 .PHONY: test-python
 test-python: setup ## Python tests
 	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/unit tests/e2e
-	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal tests/cluster
+	$(BIN)/python -m pytest --numprocesses 4 --dist worksteal tests/cluster
 
 # Hadoop's own name node and data node, by Maven; need a JDK.
 .hdfs: tests/hdfs/pom.xml
