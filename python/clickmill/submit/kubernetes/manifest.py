@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from clickmill.submit.kubernetes.account import role, role_binding, service_account
@@ -19,6 +20,12 @@ if TYPE_CHECKING:
 
     from clickmill.submit.kubernetes.metadata import Object
     from clickmill.submit.kubernetes.plan import JobPlan
+
+
+MAX_ANNOTATIONS_BYTES = 262_144
+"""Of one object; API servers refuse more."""
+_ROOM = 4096
+"""For the other annotations of an object, and what kubectl adds to it."""
 
 
 def surroundings(plan: JobPlan) -> list[Object]:
@@ -49,6 +56,19 @@ def manifest(plan: JobPlan) -> list[Object]:
     return [*surroundings(plan), *workloads(plan)]
 
 
+def apply_command(plan: JobPlan) -> str:
+    """By which kubectl takes the manifest; unless told not to, it keeps each object in an annotation, too."""
+    largest = max(map(_annotation_bytes, manifest(plan)))
+    option = " --server-side" if largest > MAX_ANNOTATIONS_BYTES - _ROOM else ""
+    return f"kubectl apply{option} -f FILE"
+
+
+def _annotation_bytes(item: Object) -> int:
+    """Of the object as kubectl keeps it: JSON in which Go writes three characters as escapes."""
+    text = json.dumps(item, ensure_ascii=False, separators=(",", ":"))
+    return len(text.encode()) + sum(text.count(character) for character in "<>&") * (len(r"\u003c") - 1)
+
+
 def to_yaml(items: Sequence[Object]) -> str:
     """One document for each object, which kubectl reads as it is here."""
     return "".join(f"---\n{yaml_text(item)}" for item in items)
@@ -58,7 +78,7 @@ def manifest_yaml(plan: JobPlan) -> str:
     """The manifest as a file that can be committed and applied: `kubectl apply -f job.yaml`."""
     lines = [
         f"# Job `{plan.names.job}`, written by `clickmill submit --dry-run -o yaml`.",
-        "# `kubectl apply -f FILE` does what `clickmill submit` does, for a job that is not there yet.",
+        f"# `{apply_command(plan)}` does what `clickmill submit` does, for a job that is not there yet.",
     ]
     if plan.access_variables:
         lines += [

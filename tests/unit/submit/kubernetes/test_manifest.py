@@ -221,3 +221,16 @@ def test_output_that_one_node_can_write_keeps_the_pods_together() -> None:
 def test_output_on_a_node_brings_the_pods_there() -> None:
     for template in _templates(plan_of("  output: {host_path: /home/work}\n  node_selector: {disk: ssd}\n")):
         assert template["spec"]["nodeSelector"] == {"disk": "ssd", "nodeType": "model"}
+
+
+@pytest.mark.parametrize(
+    ("text", "is_large"),
+    [("a" * 200_000, False), ("a" * 262_144, True), ("<" * 50_000, True), ("é" * 140_000, True)],
+)
+def test_manifest_that_kubectl_cannot_keep_in_an_annotation_names_the_way_out(
+    text: str, is_large: bool
+) -> None:
+    plan = plan_of(package={"config.yaml": b"mode: train\n", "model.py": text.encode()})
+    first = manifest_yaml(plan).splitlines()[1]
+    assert ("`kubectl apply --server-side -f FILE`" in first) == is_large
+    assert ("`kubectl apply -f FILE`" in first) != is_large
