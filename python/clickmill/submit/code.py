@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 import warnings
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ from clickmill.config.document import Place
 from clickmill.config.needs import needed_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from clickmill.config import Config
@@ -32,6 +33,46 @@ def code_problems(config: Config) -> Iterator[Problem]:
             yield place.problem(f"names `{file.path}`, which is not Python that can be read: {error}")
         else:
             yield from _without_class(tree, file.path, _class_name(config, file.key[0], file.key[1]))
+
+
+def missing_modules(files: Mapping[str, Path]) -> Iterator[Problem]:
+    """What code imports that lies beside it here, and is not among the files of the job, by name."""
+    for path in files.values():
+        if path.suffix != ".py":
+            continue
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                tree = ast.parse(path.read_bytes())
+        except (SyntaxError, OSError, ValueError, RecursionError, MemoryError):
+            continue  # told by `code_problems` where it matters
+        for line, name in _imported(tree):
+            if f"{name}.py" in files:
+                continue
+            if (path.parent / f"{name}.py").is_file():
+                file = path.parent / f"{name}.py"
+                message = f"imports `{name}`, which does not travel: add `{file}` to `submit.files`"
+                yield Place(str(path), line).problem(message)
+            elif any((path.parent / name).glob("*.py")):
+                message = (
+                    f"imports `{name}`, a folder; nodes get files without their folders: put its code beside "
+                    f"`{path.name}`, or install it where nodes have clickmill"
+                )
+                yield Place(str(path), line).problem(message)
+
+
+def _imported(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Line and name of the modules that are imported by name, without those of Python itself."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=aliases):
+                names = [alias.name for alias in aliases]
+            case ast.ImportFrom(module=str(module), level=0):
+                names = [module]
+            case _:
+                continue
+        for name in dict.fromkeys(name.partition(".")[0] for name in names):
+            if name not in sys.stdlib_module_names:
+                yield node.lineno, name
 
 
 def _class_name(config: Config, section: object, index: object) -> str:

@@ -23,6 +23,7 @@ from clickmill.config.backend.secrets import files_of_environment
 from clickmill.config.document import Place
 from clickmill.config.needs import needed_files
 from clickmill.errors import ConfigError
+from clickmill.submit.code import missing_modules
 from clickmill.submit.kubernetes.own_manifest import is_own_manifest
 from clickmill.submit.redaction import secret_line, without_secrets
 
@@ -130,6 +131,8 @@ def collect_package(config: Config, backend: BackendConfig) -> tuple[PackageFile
     collector.check_contents()
     if collector.problems:
         raise ConfigError.of(collector.problems)
+    for note in missing_modules({file.name: file.path for file in collector.files.values()}):
+        logger.warning("%s", note)
     return tuple(collector.files.values())
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from clickmill.errors import ConfigError
 from clickmill.submit.load import load_request
+from clickmill.submit.package import collect_package
+from clickmill.submit.request import Request
 from tests.unit.config import examples
 
 from .jobs import request, write_job
@@ -91,3 +93,50 @@ def test_code_is_not_run(job: Path) -> None:
 def test_built_in_model_has_no_code_to_look_at() -> None:
     assert load_request("dnn", "backend.yaml", ["submit.files=config.yaml"]).config.phase[0].builtin == "dnn"
     load_request("dnn", "backend.yaml", ["submit.files=config.yaml"]).check()
+
+
+# Modules that code imports
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import layers",
+        "import layers.deep as x",
+        "from layers import Tower",
+        "def f():\n    import os, layers",
+    ],
+)
+def test_module_beside_the_code_that_does_not_travel_is_told(
+    job: Path, caplog: pytest.LogCaptureFixture, line: str
+) -> None:
+    (job / "model.py").write_text(f"{line}\nclass Model: ...\n")
+    (job / "layers.py").touch()
+    collect(request())
+    number = line.count("\n") + 1
+    assert f"model.py:{number}: imports `layers`, which does not travel: add `layers.py`" in caplog.text
+    caplog.clear()
+    assert "layers.py" in collect(request("submit.files=layers.py"))
+    assert caplog.text == ""
+
+
+def test_folder_of_code_is_told_for_nodes_get_no_folders(job: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (job / "model.py").write_text("from layers.tower import Tower\nclass Model: ...\n")
+    (job / "layers").mkdir()
+    (job / "layers/tower.py").touch()
+    collect(request())
+    assert "model.py:1: imports `layers`, a folder; nodes get files without their folders" in caplog.text
+
+
+@pytest.mark.parametrize("line", ["import torch", "from . import near", "import json", "import nowhere"])
+def test_other_imports_are_not_told(job: Path, caplog: pytest.LogCaptureFixture, line: str) -> None:
+    (job / "model.py").write_text(f"{line}\nclass Model: ...\n")
+    for name in ("near.py", "json.py"):
+        (job / name).touch()
+    collect(request())
+    assert caplog.text == ""
+
+
+def collect(job: Request) -> set[str]:
+    """Names of the files that travel."""
+    return {file.name for file in collect_package(job.config, job.backend)}
