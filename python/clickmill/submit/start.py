@@ -79,9 +79,18 @@ class StartCommand:
         return f"{text[:end]} {sets}{text[end:]}"
 
 
+def start_command(request: Request) -> StartCommand:
+    """The one of backend.yaml, else one that runs what is submitted."""
+    submit = request.backend.submit
+    if "start_cmd" in submit.model_fields_set:
+        return StartCommand(submit.start_cmd)
+    model = config_name(request.config) or request.source.model
+    return StartCommand(f"python -m paddlerec.run -m {shlex.quote(model)}")
+
+
 def start_problems(request: Request) -> Iterator[Problem]:
     """Nodes must train what was checked here: why they would train something else."""
-    model = StartCommand(request.backend.submit.start_cmd).model
+    model = start_command(request).model
     if model is not None and not _is_submitted(request, model):
         submitted = request.config.file if config_name(request.config) else request.source.model
         message = f"runs `{model}`, but it is `{submitted}` that is submitted; name the same in both"
@@ -90,7 +99,7 @@ def start_problems(request: Request) -> Iterator[Problem]:
 
 def start_notes(request: Request) -> Iterator[Problem]:
     """What of it does nothing where processes of the job are started as clickmill starts them."""
-    command = StartCommand(request.backend.submit.start_cmd)
+    command = start_command(request)
     if command.is_run_alone:
         return
     what = "has no effect" if command.model is None else "has no effect but for the file that `-m` names"

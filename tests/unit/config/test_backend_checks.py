@@ -201,6 +201,24 @@ def test_runner_with_cards_needs_one(check: Check) -> None:
     assert check(examples.COLLECTIVE, kubernetes, config=cpu, backend=("submit.k8s_gpu_card=0",)) == {}
 
 
+@pytest.mark.parametrize(("name", "is_fine"), [("x" * 40, True), ("x" * 41, False), ("2" * 37, False)])
+def test_name_that_would_have_to_be_cut_on_kubernetes_is_refused(
+    check: Check, name: str, is_fine: bool
+) -> None:
+    kubernetes = "backend: Kubernetes\nkubernetes: {image: here}\n"
+    found = check(examples.MPI, kubernetes, backend=(f"submit.job_name='{name}'",))
+    assert set(found) == (set() if is_fine else {"submit.job_name"})
+
+
+def test_blanks_of_the_examples_may_be_filled_by_the_environment_alone(
+    check: Check, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLICKMILL_FS_NAME", "afs://here")
+    monkeypatch.setenv("CLICKMILL_TRAIN_DATA_PATH", "/user/me/train")
+    for config, backend in JOBS.values():
+        assert submit_problems(parse_config(config), parse_backend(backend)) == []
+
+
 # Warnings
 
 
@@ -211,13 +229,19 @@ def notes(text: str, backend: str, *overrides: str) -> dict[str | None, str]:
 
 def test_blanks_that_a_job_can_do_without_are_warnings() -> None:
     assert set(notes(examples.MPI, backend_examples.MPI)) == {
+        "config.install",
         "config.output_path",
         "config.test_data_path",
         "config.thirdparty_path",
         "submit.group",
     }
     found = notes(examples.COLLECTIVE, backend_examples.COLLECTIVE)
-    assert set(found) == {"config.output_path", "config.afs_remote_mount_point", "submit.group"}
+    assert set(found) == {
+        "config.install",
+        "config.output_path",
+        "config.afs_remote_mount_point",
+        "submit.group",
+    }
     assert "`./afs`" in found["config.afs_remote_mount_point"]
 
 

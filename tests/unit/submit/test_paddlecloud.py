@@ -18,6 +18,7 @@ import pytest
 
 import clickmill
 from clickmill.errors import ClickmillError, ConfigError, StorageError
+from clickmill.submit.load import load_request
 from clickmill.submit.paddlecloud.api import plan, prepare, submit
 from clickmill.submit.paddlecloud.client import split_reply
 from clickmill.submit.paddlecloud.folder import folder_name, generate
@@ -415,8 +416,8 @@ def test_overrides_of_config_yaml_reach_the_nodes(kind: str) -> None:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("python -m paddlerec.run -m ./other.yaml", "not among the files of the job"),
-        ("python -m paddlerec.run -m conf/config.yaml", "not among the files of the job"),
+        ("python -m paddlerec.run -m ./other.yaml", "name the same in both"),
+        ("python -m paddlerec.run -m conf/config.yaml", "name the same in both"),
         ("python -m paddlerec.run -m backend.yaml", "name the same in both"),
         ('""', "is empty, so nodes could not run it"),
         ('"python -m paddlerec.run -m \'config.yaml"', "has a quote that does not end"),
@@ -427,6 +428,23 @@ def test_start_command_must_train_what_is_submitted(kind: str, command: str, wor
     with pytest.raises(ConfigError, match=words) as error:
         plan(request(f"submit.start_cmd={command}"))
     assert error.value.problems[0].key == "submit.start_cmd"
+
+
+def test_nodes_run_what_is_submitted_where_no_start_command_is_written(kind: str, folder: Path) -> None:
+    (folder / "config.yaml").rename(folder / "my job.yaml")
+    lines = (folder / "backend.yaml").read_text().splitlines()
+    (folder / "backend.yaml").write_text("\n".join(line for line in lines if "start_cmd" not in line))
+    job = prepare(load_request("my job.yaml", "backend.yaml", ["submit.files='*.py *.yaml'"]))
+    assert job.start_command == "python -m clickmill.run -m 'my job.yaml'"
+
+
+def test_folders_of_a_start_command_are_not_on_the_nodes(kind: str, folder: Path) -> None:
+    (folder / "sub").mkdir()
+    for name in ("config.yaml", "model.py"):
+        (folder / name).rename(folder / "sub" / name)
+    start = ["submit.start_cmd=python -m paddlerec.run -m sub/config.yaml", "submit.files=sub/*"]
+    with pytest.raises(ConfigError, match=r"nodes have it as `config\.yaml`"):
+        plan(load_request("sub/config.yaml", "backend.yaml", start))
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import clickmill
 from clickmill.config.backend.exposure import exposed_secrets, notes_on_variables
-from clickmill.config.backend.secrets import SECRETS
+from clickmill.config.backend.models import MAX_NAME_LENGTH
+from clickmill.config.backend.secrets import SECRETS, VARIABLES
 from clickmill.config.checks import PS_ON_CARDS, server_problems
 
 if TYPE_CHECKING:
@@ -147,8 +149,8 @@ def _paddlecloud(backend: BackendConfig) -> Iterator[Problem]:
         yield from _empty(
             backend,
             ("config", "train_data_path"),
-            "is empty, so the nodes would have no data; name a folder on the file system, "
-            "which they will see as `./train_data`",
+            "is empty, so the nodes would have no data; name a folder on the file system, which they will "
+            f"see as `./train_data`, here, by {VARIABLES['config', 'train_data_path']} or by `--set`",
         )
 
 
@@ -163,6 +165,11 @@ def _paddlecloud_notes(config: Config, backend: BackendConfig) -> Iterator[Probl
     if backend.cluster_type == "k8s":
         message = "is empty: nothing will be mounted; what it names is seen as `./afs`"
         yield from _empty(backend, ("config", "afs_remote_mount_point"), message)
+    message = (
+        f"is empty: nodes will install clickmill {clickmill.__version__} from their package index; name a "
+        "wheel on this machine, which travels with the files, where that index does not have it"
+    )
+    yield from _empty(backend, ("config", "install"), message)
     message = "is empty: machines are given to groups; name yours"
     yield from _empty(backend, ("submit", "group"), message)
     if "use_python3" in backend.config.model_fields_set and not backend.config.use_python3:
@@ -239,6 +246,10 @@ def _cards(backend: BackendConfig, runner: RunnerConfig) -> Iterator[Problem]:
 def _kubernetes(backend: BackendConfig) -> Iterator[Problem]:
     message = "is empty; name the image that pods run: deploy/docker builds one, or ask who runs the cluster"
     yield from _empty(backend, ("kubernetes", "image"), message)
+    if len(backend.submit.name) > MAX_NAME_LENGTH:
+        # Cut, the names of two jobs might be one, and each could be taken for the other.
+        message = f"is `{backend.submit.name}` on Kubernetes, longer than {MAX_NAME_LENGTH}; shorten it"
+        yield backend.problem(message, ("submit", "job_name"))
     files = backend.config
     if not files.fs_name:
         is_url = "://" in files.output_path

@@ -61,7 +61,8 @@ class ClusterFiles(BackendSection):
     output_path: Line = ""
     """Folder on the file system for what the job writes; on Kubernetes copies of its checkpoints go there."""
     train_data_path: Line = ""
-    """MPI: folder on the file system that nodes see as `./train_data`."""
+    """MPI: folder on the file system that nodes see as `./train_data`; also from
+    CLICKMILL_TRAIN_DATA_PATH."""
     test_data_path: Line = ""
     """MPI: folder that nodes see as `./test_data`."""
     thirdparty_path: Line = ""
@@ -91,7 +92,8 @@ class SubmitConfig(BackendSection):
     group: Line = "paddle"
     """PaddleCloud: group whose machines are used."""
     start_cmd: Line = "python -m paddlerec.run -m config.yaml"
-    """What nodes run; its `-m` names what is submitted. Outside PaddleCloud nothing else of it counts."""
+    """What nodes run; its `-m` names what is submitted, as it does where this key is absent. Outside
+    PaddleCloud nothing else of it counts."""
     files: Words = ()
     """Files that go to the nodes, patterns like `./*.py`, relative to where the command is typed."""
     nodes: PositiveCount = 1
@@ -109,11 +111,11 @@ class SubmitConfig(BackendSection):
 
     @property
     def name(self) -> str:
-        """The name of the job as Kubernetes takes it: a DNS label of at most 40 characters."""
+        """The name of the job as Kubernetes takes it: a DNS label."""
         label = re.sub(r"[^a-z0-9]+", "-", self.job_name.lower()).strip("-")
         if not label[:1].isalpha():
             label = f"job-{label}"
-        return label[:MAX_NAME_LENGTH].rstrip("-")
+        return label
 
     def cpu_cores(self, *, is_collective: bool) -> int:
         """Cores of a trainer or worker."""

@@ -29,7 +29,11 @@ SECRETS: dict[KeyPath, str] = {
     ("submit", "sk"): "CLICKMILL_SK",
 }
 """Variable of each."""
-VARIABLES: dict[KeyPath, str] = {("config", "fs_name"): "CLICKMILL_FS_NAME", **SECRETS}
+VARIABLES: dict[KeyPath, str] = {
+    ("config", "fs_name"): "CLICKMILL_FS_NAME",
+    ("config", "train_data_path"): "CLICKMILL_TRAIN_DATA_PATH",
+    **SECRETS,
+}
 """Keys whose value the environment may give."""
 S3_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
 CREDENTIALS = (*S3_KEYS, HTTP_TOKEN, "CLICKMILL_TOKEN")

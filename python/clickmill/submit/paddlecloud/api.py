@@ -15,7 +15,7 @@ from clickmill.config.backend.known_secrets import KnownSecrets
 from clickmill.config.backend.secrets import SECRETS
 from clickmill.errors import ClickmillError, ConfigError
 from clickmill.launch.token import new_token
-from clickmill.submit.package import PackageFile, collect_package
+from clickmill.submit.package import PackageFile, collect_package, config_name
 from clickmill.submit.paddlecloud.client import CLIENT, again, find_client, run_job_script
 from clickmill.submit.paddlecloud.folder import (
     folder_name,
@@ -24,9 +24,10 @@ from clickmill.submit.paddlecloud.folder import (
     write_package,
 )
 from clickmill.submit.paddlecloud.job import Credentials, Job, distribute_mode, most_threads
+from clickmill.submit.paddlecloud.job_script import CREDENTIALS
 from clickmill.submit.private import write_private
 from clickmill.submit.request import Outcome
-from clickmill.submit.start import START, StartCommand, start_problems
+from clickmill.submit.start import START, start_command, start_problems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -111,7 +112,7 @@ def prepare(request: Request, environ: Mapping[str, str] | None = None, token: s
             is_ak_in_environment=bool(environ.get(SECRETS[ak], "").strip()),
             is_sk_in_environment=bool(environ.get(SECRETS[sk], "").strip()),
         ),
-        start_command=StartCommand(backend.submit.start_cmd).as_ours(request.source.overrides),
+        start_command=start_command(request).as_ours(request.source.overrides),
         num_threads=most_threads(request.config, runner),
         requirement=_requirement(request),
     )
@@ -141,7 +142,7 @@ def _package(request: Request) -> tuple[PackageFile, ...]:
     problems = list(_start_problems(request, package))
     if install.endswith(".whl") and "://" not in install and wheel is None:
         problems.append(request.backend.problem(f"there is no file `{install}`", ("config", "install")))
-    for name in ("before_hook.sh", "end_hook.sh", "config.ini", "job.sh"):
+    for name in ("before_hook.sh", "end_hook.sh", "config.ini", "job.sh", CREDENTIALS):
         if name in package:
             message = f"`{package[name].path}` has the name of a file that is written for the platform"
             problems.append(request.backend.problem(message, ("submit", "files")))
@@ -152,7 +153,7 @@ def _package(request: Request) -> tuple[PackageFile, ...]:
 
 def _start_problems(request: Request, package: Mapping[str, PackageFile]) -> list[Problem]:
     """Nodes must train what was checked here, from a file that they have."""
-    command = StartCommand(request.backend.submit.start_cmd)
+    command = start_command(request)
     if not command.words:
         what = "is empty" if command.words == [] else "has a quote that does not end"
         return [request.backend.problem(f"{what}, so nodes could not run it; {_USUAL}", START)]
@@ -164,10 +165,11 @@ def _start_problems(request: Request, package: Mapping[str, PackageFile]) -> lis
         return [request.backend.problem(message.format(word), START) for word in missing[:1]]
     if builtin_model(model) and model not in package:
         return []
-    if os.path.normpath(model) not in package:
-        message = f"runs `{model}`, which is not among the files of the job; add it to `submit.files`"
-        return [request.backend.problem(message, START)]
-    return list(start_problems(request))
+    problems = list(start_problems(request))
+    if not problems and os.path.normpath(model) not in package:
+        message = f"runs `{model}`, but nodes have it as `{config_name(request.config)}`; name that"
+        problems.append(request.backend.problem(message, START))
+    return problems
 
 
 def _shown(file: PackageFile) -> str:
