@@ -31,20 +31,24 @@ class Section(BaseModel):
     def _read_hyphens_as_underscores(cls, value: Any) -> Any:
         if not isinstance(value, dict):
             return value
+        return {cls.canonical_key(key): item for key, item in value.items()}
+
+    @classmethod
+    def canonical_key(cls, key: Any) -> Any:
+        """The key under which one is known that may be written in several ways; others as they are.
+
+        A section that reads more spellings overrides this, so that what is wrong is told with the key that
+        was written.
+        """
         known = known_keys(cls)
-        return {canonical_key(key, known): item for key, item in value.items()}
+        if isinstance(key, str) and key not in known and key.replace("-", "_") in known:
+            return key.replace("-", "_")  # `save-checkpoint-path`: both spellings are found in the wild
+        return key
 
 
 def known_keys(section: type[BaseModel]) -> tuple[str, ...]:
     """Keys of a section as they are written in YAML."""
     return tuple(field.alias or name for name, field in section.model_fields.items())
-
-
-def canonical_key(key: Any, known: tuple[str, ...]) -> Any:
-    """`save-checkpoint-path` is `save_checkpoint_path`: both spellings are found in the wild."""
-    if isinstance(key, str) and key not in known and key.replace("-", "_") in known:
-        return key.replace("-", "_")
-    return key
 
 
 def _refuse_bool(value: Any) -> Any:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import model_validator
-
 from clickmill._section import Count, PositiveCount, PositiveNumber, Section
 
 _PREFIXES = ("FLAGS_communicator_", "FLAGS_", "communicator_")
@@ -41,12 +39,10 @@ class Communicator(Section):
     rpc_deadline: PositiveCount = 180_000
     """Milliseconds that a trainer waits for an answer before it gives up with an error."""
 
-    @model_validator(mode="before")
     @classmethod
-    def _read_old_names(cls, value: Any) -> Any:
-        if not isinstance(value, dict):
-            return value
-        return {communicator_key(key) if isinstance(key, str) else key: item for key, item in value.items()}
+    def canonical_key(cls, key: Any) -> Any:
+        """Without the prefixes that it has had, and by its name of today."""
+        return super().canonical_key(communicator_key(key) if isinstance(key, str) else key)
 
 
 class Tls(Section):

@@ -12,6 +12,7 @@ from clickmill.config.document import Document, KeyPath, Place, dotted
 from clickmill.config.hyper import HyperParameters
 from clickmill.config.phase import PhaseConfig
 from clickmill.config.runner import RunnerConfig
+from clickmill.config.translate import written_path
 from clickmill.errors import ConfigError, Problem
 
 
@@ -49,11 +50,16 @@ class Config(Section):
 
     def problem(self, message: str, path: KeyPath) -> Problem:
         """A problem with the value at `path`, with the line in which it stands, for what is found later."""
-        return self.place(path).problem(message, key=dotted(path))
+        return self.place(path).problem(message, key=dotted(self._written(path)))
 
     def place(self, path: KeyPath) -> Place:
         """Where the value at `path` stands."""
-        return Place(self.file) if self._document is None else self._document.value_place(path)
+        if self._document is None:
+            return Place(self.file)
+        return self._document.value_place(self._written(path))
+
+    def _written(self, path: KeyPath) -> KeyPath:
+        return path if self._document is None else written_path(self._document, type(self), path)
 
     def placed(self, error: ConfigError) -> ConfigError:
         """The same error with the lines of the keys that its problems name; `error` where it names none."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 import types
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeGuard, Union, get_args, get_origin
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
-from clickmill._section import known_keys
+from clickmill._section import Section, known_keys
 from clickmill.config.document import Document, KeyPath, dotted
 from clickmill.config.overrides import is_override
 
@@ -51,7 +51,7 @@ def problems_of(error: ValidationError, document: Document, section: type[BaseMo
     problems = [
         _problem(details, document, section)
         for details in error.errors(include_url=False)
-        if not _is_echo(details, document)
+        if not _is_echo(details, document, section)
     ]
     return sorted(
         set(problems), key=lambda problem: (problem.line or 0, problem.column or 0, problem.key or "")
@@ -70,27 +70,40 @@ def listed(words: Iterator[str] | tuple[str, ...] | list[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
 
 
-def _is_echo(details: ErrorDetails, document: Document) -> bool:
+def written_path(document: Document, section: type[BaseModel], path: KeyPath) -> KeyPath:
+    """The path with each key in the spelling of the file, as far as the file has it."""
+    value, written = document.value, path
+    for position, part in enumerate(path):
+        if isinstance(value, dict):
+            key = _written_key(value, part, _sections_at(section, path[:position]))
+            written = (*written[:position], part if key is None else key, *written[position + 1 :])
+            value = None if key is None else value[key]
+        else:
+            value = value[part] if isinstance(value, list) and _is_index(part, value) else None
+    return written
+
+
+def _is_echo(details: ErrorDetails, document: Document, section: type[BaseModel]) -> bool:
     """Pydantic counts only valid items: a list whose items are wrong is not empty as well."""
-    return details["type"] == "too_short" and bool(document.get(_path_in(document, details["loc"])))
+    return details["type"] == "too_short" and bool(document.get(_path_in(document, section, details["loc"])))
 
 
 def _problem(details: ErrorDetails, document: Document, section: type[BaseModel]) -> Problem:
-    path = _path_in(document, details["loc"])
+    path = _path_in(document, section, details["loc"])
     kind, context = details["type"], details.get("ctx", {})
     key = dotted(path)
     if kind == "extra_forbidden":
         known = _keys_at(section, details["loc"][:-1])
         place = document.key_place(path)
-        word = str(path[-1])
+        word, meant = str(path[-1]), str(details["loc"][-1])
         if any(_is_secret_at(section, (*details["loc"][:-1], name)) for name in known):
-            word = _FIRST_WORD.sub(r"\1", word)
-        suggestion = nearest(word, sorted(known))
+            word, meant = _FIRST_WORD.sub(r"\1", word), _FIRST_WORD.sub(r"\1", meant)
+        suggestion = nearest(meant, sorted(known))
         shown = dotted((*path[:-1], word if word == path[-1] else f"{word}..."))
         message = "unknown key" if suggestion else f"unknown key; known keys here: {listed(sorted(known))}"
         return place.problem(message, key=shown, suggestion=suggestion)
     if kind == "missing":
-        parent = _path_in(document, details["loc"][:-1])
+        parent = _path_in(document, section, details["loc"][:-1])
         message = _missing_words(section, details["loc"][:-1], details["loc"][-1])
         return document.value_place(parent).problem(message, key=dotted((*parent, details["loc"][-1])))
     if kind in {"union_tag_not_found", "union_tag_invalid"}:
@@ -105,7 +118,9 @@ def _problem(details: ErrorDetails, document: Document, section: type[BaseModel]
     place = document.value_place(path)
     message, suggestion = _words(kind, context, details["msg"]), None
     if allowed:
-        message, suggestion = f"must be one of {listed(allowed)}", nearest(value, allowed)
+        message, suggestion = f"must be one of {listed(allowed)}", None
+        if isinstance(value, str):
+            suggestion = nearest(value, allowed)
     is_typed = is_override(place)
     is_hidden = is_typed or kind in _WANTS_KEYS or _is_secret_at(section, details["loc"])
     shown = None if is_hidden else _shown(value)
@@ -174,21 +189,36 @@ def _shown(value: Any) -> str | None:
     return f"`{text if len(text) <= 60 else text[:57] + '...'}`"
 
 
-def _path_in(document: Document, location: tuple[str | int, ...]) -> KeyPath:
+def _path_in(document: Document, section: type[BaseModel], location: tuple[str | int, ...]) -> KeyPath:
     """The location without the tags of unions, which pydantic adds, and with keys as they were written."""
     path: KeyPath = ()
     value = document.value
     for position, part in enumerate(location):
         is_last = position == len(location) - 1
         if isinstance(value, dict):
-            written = next((key for key in value if key == part or str(key).replace("-", "_") == part), None)
+            written = _written_key(value, part, _sections_at(section, location[:position]))
             if written is not None:
                 path, value = (*path, written), value[written]
             elif is_last:
                 path = (*path, part)
-        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+        elif isinstance(value, list) and _is_index(part, value):
             path, value = (*path, part), value[part]
     return path
+
+
+def _written_key(mapping: dict[str, Any], key: str | int, sections: list[type[BaseModel]]) -> str | None:
+    """How `key` is spelled in a mapping; the last one where it is there in several spellings: that counts."""
+    spellings = [
+        written
+        for written in mapping
+        if written == key
+        or any(issubclass(section, Section) and section.canonical_key(written) == key for section in sections)
+    ]
+    return spellings[-1] if spellings else None
+
+
+def _is_index(part: str | int, items: list[Any]) -> TypeGuard[int]:
+    return isinstance(part, int) and part < len(items)
 
 
 def _is_secret_at(section: type[BaseModel], location: tuple[str | int, ...]) -> bool:

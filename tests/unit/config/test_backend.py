@@ -140,6 +140,36 @@ def test_names_of_a_communicator_knob_are_one_key() -> None:
     assert "in line 4;" in backend.notes[0].message
 
 
+def test_wrong_knob_is_told_with_its_own_line_key_and_value(wrong: Find) -> None:
+    text = f"""{SMALL}config:
+  communicator:
+    FLAGS_communicator_is_sgd_optimizer: 7
+    FLAGS_communicator_send_queue_size: -1
+    FLAGS_rpc_retry_times: a
+    FLAGS_xyz: 3
+    FLAGS_communicator_fake_rpk: 3
+"""
+    found = {(each.line, each.key, each.value) for each in wrong(text).values()}
+    assert found == {
+        (4, "config.communicator.FLAGS_communicator_is_sgd_optimizer", "`7`"),
+        (5, "config.communicator.FLAGS_communicator_send_queue_size", "`-1`"),
+        (6, "config.communicator.FLAGS_rpc_retry_times", "`a`"),
+        (7, "config.communicator.FLAGS_xyz", None),
+        (8, "config.communicator.FLAGS_communicator_fake_rpk", None),
+    }
+    assert wrong(text)["config.communicator.FLAGS_communicator_fake_rpk"].suggestion == "fake_rpc"
+
+
+def test_what_is_found_later_has_the_line_of_either_spelling() -> None:
+    backend = parse_backend(f"{SMALL}submit:\n  nodes: 1\n  k8s-gpu-card: 2\n")
+    found = backend.problem("is odd", ("submit", "k8s_gpu_card"))
+    assert (found.line, found.key) == (4, "submit.k8s-gpu-card")
+    assert backend.has_place(("submit", "k8s_gpu_card"))
+    absent = backend.problem("is odd", ("kubernetes", "context"))
+    assert (absent.line, absent.key) == (1, "kubernetes.context")
+    assert not backend.has_place(("kubernetes", "context"))
+
+
 def test_free_keys_keep_their_spelling() -> None:
     text = f"{SMALL}kubernetes: {{node_selector: {{a-b: x, a_b: y}}, env: {{A: 1}}}}\n"
     kubernetes = parse_backend(text).kubernetes
@@ -188,7 +218,7 @@ kubernetes: {port: 65535, volumes: [{name: data, mount: /data}], output: {claim:
         ("submit: {}\n", "required key is missing; add `backend`, one of `Local`, `PaddleCloud`"),
         ("backend: Local\nsubmit: {nods: }\n", "unknown key"),
         ("backend: Local\nsubmit: 3\n", "mapping"),
-        ("backend: [Local]\n", "must be one of"),
+        ("backend: [Local]\n", "must be one of .*`MPI`$"),
         ("backend: Local\nsubmit:\n\tnodes: 2\n", "not valid YAML"),
         ('backend: Local\nconfig: {output_path: "a\\nb"}\n', "one line"),
         ('backend: Local\nsubmit: {ak: "a\\nb"}\n', "one line"),

@@ -33,6 +33,21 @@ def test_unknown_key_inside_a_union_is_compared_with_the_chosen_member(small: st
     assert problems(text)["dataset.0.format.has_lable"].suggestion == "has_label"
 
 
+def test_wrong_knob_is_told_with_its_own_line_key_and_value(small: str, problems: Find) -> None:
+    knobs = "communicator:\n    FLAGS_communicator_send_queue_size: -1\n    rpc_deadline: 0"
+    found = problems(small.replace("class: train", f"class: train\n  {knobs}"))
+    assert {(each.line, each.key, each.value) for each in found.values()} == {
+        (7, "runner.0.communicator.FLAGS_communicator_send_queue_size", "`-1`"),
+        (8, "runner.0.communicator.rpc_deadline", "`0`"),
+    }
+
+
+def test_of_two_spellings_the_one_that_counts_is_told(small: str, problems: Find) -> None:
+    knobs = "communicator:\n    rpc_retry_times: 1\n    FLAGS_rpc_retry_times: a"
+    (found,) = problems(small.replace("class: train", f"class: train\n  {knobs}")).values()
+    assert (found.line, found.key) == (8, "runner.0.communicator.FLAGS_rpc_retry_times")
+
+
 def test_missing_key_names_the_line_of_its_section(small: str, problems: Find) -> None:
     found = problems(small.replace("  dataset_name: log\n", ""))["phase.0.dataset_name"]
     assert found.line == 10

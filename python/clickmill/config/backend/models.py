@@ -13,6 +13,7 @@ from clickmill.config.backend.pod_values import Pods
 from clickmill.config.backend.section import BackendSection, Line, Secret, any_case
 from clickmill.config.cluster import Communicator
 from clickmill.config.document import Document, KeyPath, Place, dotted
+from clickmill.config.translate import written_path
 from clickmill.errors import Problem
 
 BackendName = Literal["Local", "PaddleCloud", "Kubernetes", "SSH", "MPI"]
@@ -192,9 +193,13 @@ class BackendConfig(BackendSection):
 
     def problem(self, message: str, path: KeyPath) -> Problem:
         """A problem with the value at `path`, with the line in which it stands, for what is found later."""
-        place = Place(self.file) if self._document is None else self._document.value_place(path)
-        return place.problem(message, key=dotted(path))
+        if self._document is None:
+            return Place(self.file).problem(message, key=dotted(path))
+        path = written_path(self._document, type(self), path)
+        return self._document.value_place(path).problem(message, key=dotted(path))
 
     def has_place(self, path: KeyPath) -> bool:
         """Whether something was written at `path`."""
-        return self._document is not None and path in self._document.values
+        if self._document is None:
+            return False
+        return written_path(self._document, type(self), path) in self._document.values

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr, model_validator
 
-from clickmill._section import Section, canonical_key, known_keys
+from clickmill._section import Section, known_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ class BackendSection(Section):
         return {
             key: item
             for key, item in value.items()
-            if item is not None or canonical_key(key, known) not in known
+            if item is not None or cls.canonical_key(key) not in known
         }
 
 

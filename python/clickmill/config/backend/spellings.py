@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from clickmill._section import canonical_key, known_keys
-from clickmill.config.cluster import Communicator, communicator_key
+from clickmill._section import Section
 from clickmill.config.document import dotted
 
 if TYPE_CHECKING:
@@ -69,10 +68,7 @@ def _line(document: Document, path: KeyPath) -> tuple[int, int]:
 
 
 def _canonical(section: type[BaseModel], key: str) -> str:
-    if issubclass(section, Communicator):
-        key = communicator_key(key)
-    name: str = canonical_key(key, known_keys(section))
-    return name
+    return str(section.canonical_key(key)) if issubclass(section, Section) else key
 
 
 def _section_of(section: type[BaseModel] | None, key: str) -> type[BaseModel] | None:
