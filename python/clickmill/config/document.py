@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from clickmill.errors import ConfigError, Problem
+from clickmill.store.whole_file import read_whole
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 MAX_VALUES = 100_000
 """Aliases can blow a small text up to any size; no honest configuration has so many values."""
@@ -22,6 +25,8 @@ MAX_DEPTH = 100
 """Everything that walks a document may recurse; no honest configuration is so deep."""
 MAX_DIGITS = 400
 """A longer number stays text: no field takes it, and Python would refuse to read it."""
+MAX_BYTES = 16 * 2**20
+"""Of a file. No honest configuration is so long; a device may never end."""
 
 KeyPath = tuple[str | int, ...]
 
@@ -32,6 +37,7 @@ _INT = re.compile(r"([-+]?[0-9]+|0x[0-9a-fA-F]+)")
 _FLOAT = re.compile(
     r"([-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN))"
 )
+_HALF = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
 _QUOTED = re.compile(r"""'(?P<one>[^']*)'|"(?P<two>[^"]*)\"""")
 _HARMLESS = re.compile(r".?|<[a-z ]+>|\\.[0-9a-fA-F]*")
 """A character, a kind of token, a character that is written with an escape."""
@@ -129,11 +135,15 @@ class Document:
 
 
 def read_document(file: str | Path) -> Document:
-    """Reads and parses a file. Raises ConfigError with the place of what is wrong."""
+    """Reads and parses a file. Raises ConfigError with the place of what is wrong.
+
+    Without any problem in it where the file cannot be read: which key names it, if one does, only the caller
+    knows.
+    """
     try:
-        data = Path(file).read_bytes()
-    except OSError as error:
-        raise ConfigError(f"cannot read `{file}`: {error.strerror}") from error
+        data = read_whole(file, max_bytes=MAX_BYTES)
+    except ValueError as error:
+        raise ConfigError(f"cannot read `{file}`: {error}") from error
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -233,7 +243,7 @@ class _Builder:
             place = self.place(key_node.start_mark)
             if not isinstance(key_node, yaml.ScalarNode):
                 raise ConfigError.of([place.problem("a key must be a word", key=dotted(path))])
-            key = key_node.value
+            key = self.text(key_node.value, path, place)
             if key in lines:
                 self.note_duplicate((*path, key), lines[key], place)
                 self.document.forget((*path, key))
@@ -267,17 +277,38 @@ class _Builder:
         tag = node.tag.removeprefix(_PREFIX)
         is_plain = isinstance(node, yaml.ScalarNode) and node.style is None
         if tag == "str" or (tag == "null" and is_plain):
-            return _plain(node.value) if is_plain else node.value
+            return _plain(node.value) if is_plain else self.text(node.value, path, place)
         if tag in {"int", "float", "bool"}:
             return _plain(node.value)
         message = "a tag is not allowed here; put quotes around a text that begins with `!`"
         raise ConfigError.of([place.problem(message, key=dotted(path))])
+
+    def text(self, text: str, path: KeyPath, place: Place) -> str:
+        """What can be written to a file, and be part of a command: escapes can make other texts as well."""
+        try:
+            found = whole_text(text)
+        except ValueError as error:
+            raise ConfigError.of([place.problem(str(error), key=dotted(path))]) from None
+        return found
 
     def mark(self, parent: yaml.Node, index: yaml.Node | int, node: yaml.Node) -> yaml.Mark:
         return self.aliases.get((parent, index), node.start_mark)
 
     def place(self, mark: yaml.Mark) -> Place:
         return Place(self.document.file, mark.line + 1, mark.column + 1)
+
+
+def whole_text(text: str) -> str:
+    """The text with halves of a character joined: JSON writes those beyond U+FFFF as two escapes.
+
+    Raises ValueError for a half alone, which no encoding has, and for the null character, which ends a text
+    wherever it leaves this process.
+    """
+    if "\0" in text:
+        raise ValueError("must be a text without null characters (`\\0`)")
+    if half := _HALF.search(text):
+        raise ValueError(f"must be a text of whole characters; U+{ord(half[0]):04X} is half of one")
+    return text.encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 def _is_merge(node: yaml.Node) -> bool:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clickmill.store.named_path import is_file
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -37,5 +39,5 @@ def _needed(config: Config) -> Iterator[NeededFile]:
                 yield NeededFile(Path(dataset.data_converter), ("dataset", index, "data_converter"))
             key: KeyPath = ("dataset", index, "schema")
             schema = Path(config.place(key).file)  # what was read from a file of its own stands there
-            if dataset.schema_ is not None and str(schema) != config.file and schema.is_file():
+            if dataset.schema_ is not None and str(schema) != config.file and is_file(schema):
                 yield NeededFile(schema, key)

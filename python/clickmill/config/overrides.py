@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ def apply_overrides(document: Document, overrides: Iterable[str]) -> list[Proble
         try:
             # A path that begins so needs quotes in YAML, which a shell takes away.
             is_path = value.strip().startswith("{workspace}")
-            parsed = value.strip() if is_path else parse_document(value, place.file).value
+            parsed = parse_document(json.dumps(value.strip()) if is_path else value, place.file).value
         except ConfigError as error:
             problems.extend(Problem(problem.message, place.file) for problem in error.problems)
             continue

@@ -54,7 +54,7 @@ def workspace_folder(file: str, workspace: str) -> str:
 
 
 def _is_model(workspace: str) -> bool:
-    return is_dotted_name(workspace) and not Path(workspace).exists()
+    return is_dotted_name(workspace) and not os.path.lexists(workspace)
 
 
 class _Substitution:

@@ -14,6 +14,7 @@ from lightkube.core.exceptions import ConfigError as LightkubeConfigError
 
 from clickmill.config.document import syntax_error
 from clickmill.errors import ConfigError
+from clickmill.store.named_path import expanded, home, is_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,16 +46,24 @@ def find_account(context: str = "", environ: Mapping[str, str] | None = None) ->
     none.
     """
     environ = os.environ if environ is None else environ
-    named = [Path(part).expanduser() for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    named = [_named(part) for part in environ.get("KUBECONFIG", "").split(os.pathsep) if part]
     if not named and not context and _is_in_pod(environ):
         config = KubeConfig.from_service_account().get()
         assert config is not None
         return Account(config, "the ServiceAccount of this pod")
-    files = [path for path in named or [DEFAULT_FILE.expanduser()] if path.is_file()]
+    default = [folder / DEFAULT_FILE.relative_to("~")] if (folder := home()) else []
+    files = [path for path in named or default if is_file(path)]
     if not files:
         missing = ", ".join(f"`{path}`" for path in named) or f"`{DEFAULT_FILE}`"
         raise ConfigError(f"no Kubernetes cluster is known: there is no file {missing}", hint=_HINT)
     return Account(_choose(files, context), ", ".join(str(path) for path in files))
+
+
+def _named(part: str) -> Path:
+    try:
+        return expanded(part)
+    except ConfigError as error:
+        raise ConfigError(f"KUBECONFIG: {error}", hint=_HINT) from None
 
 
 def _is_in_pod(environ: Mapping[str, str]) -> bool:

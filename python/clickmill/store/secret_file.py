@@ -7,6 +7,8 @@ import stat
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from clickmill.store.whole_file import open_at_once
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -30,13 +32,13 @@ def read_secret_file(path: Path) -> SecretFile:
     Only of a regular one: secrets are read more than once, which a pipe does not allow.
     """
     try:
-        with open(path, "rb", opener=_open_at_once) as stream:
+        with open(path, "rb", opener=open_at_once) as stream:
             mode = os.fstat(stream.fileno()).st_mode
             if not stat.S_ISREG(mode):
                 return SecretFile(problem="is no regular file")
             content = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        return SecretFile(problem=f"cannot be read: {error.strerror or error}")
+    except (OSError, ValueError) as error:  # the latter of a name that no file can have
+        return SecretFile(problem=f"cannot be read: {getattr(error, 'strerror', None) or error}")
     text = content.decode(errors="replace").strip()
     if problem := _problem(content, text):
         return SecretFile(problem=problem)
@@ -51,11 +53,6 @@ def _problem(content: bytes, text: str) -> str | None:
     if "\ufffd" in text:
         return "is not UTF-8"
     return "has several lines; a secret is one" if len(text.splitlines()) > 1 else None
-
-
-def _open_at_once(path: str, flags: int) -> int:
-    """Without this, to open a pipe that nobody writes to would wait for ever."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def may_others_read(mode: int) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from clickmill.config.document import Place
 from clickmill.config.needs import needed_files
+from clickmill.store.named_path import is_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def code_problems(config: Config) -> Iterator[Problem]:
     """Files of models and readers that are no Python, or lack the class that is looked for."""
     for file in needed_files(config):
-        if file.path.suffix != ".py" or not file.path.is_file():
+        if file.path.suffix != ".py" or not is_file(file.path):
             continue  # what is not there is told where files are collected
         place = config.place(file.key)
         try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from clickmill.errors import ConfigError
 from clickmill.launch.role import CLICKMILL
+from clickmill.store.named_path import is_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,8 +53,10 @@ def mpi_command(request: Request, *, is_json: bool = False, is_plan: bool = Fals
     argv = [mpirun, "-n", str(workers if request.runner.is_collective else servers + workers)]
     if mpi.hostfile:
         hostfile = Path(request.backend.file).parent / mpi.hostfile
-        if not hostfile.is_file():
-            message = f"there is no file `{hostfile}`"
+        if not is_file(hostfile):
+            message = (
+                f"there is no file `{hostfile}`; name one with a line for each host, relative to backend.yaml"
+            )
             raise ConfigError.of([request.backend.problem(message, ("mpi", "hostfile"))])
         # Ranks go around the hosts: each gets a server, then a trainer.
         argv += ["--hostfile", str(hostfile), "--map-by", "node"]

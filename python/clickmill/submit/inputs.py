@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import glob
+import contextlib
 import os
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clickmill.config.workspace import workspace_folder
-from clickmill.submit.package import config_name
+from clickmill.errors import ConfigError
+from clickmill.submit.package import config_name, matching
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,4 +73,5 @@ def _files(request: Request) -> Iterator[str]:
     if name := config_name(request.config):
         yield name
     for pattern in request.backend.submit.files:
-        yield from (Path(match).name for match in glob.glob(str(Path(pattern).expanduser())))  # noqa: PTH207
+        with contextlib.suppress(ConfigError):  # told where files are collected
+            yield from (match.name for match in matching(pattern))

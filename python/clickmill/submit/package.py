@@ -23,6 +23,7 @@ from clickmill.config.backend.secrets import files_of_environment
 from clickmill.config.document import Place
 from clickmill.config.needs import needed_files
 from clickmill.errors import ConfigError
+from clickmill.store.named_path import expanded, is_file, resolved
 from clickmill.submit.code import missing_modules
 from clickmill.submit.kubernetes.own_manifest import is_own_manifest
 from clickmill.submit.redaction import secret_line, without_secrets
@@ -139,7 +140,12 @@ def collect_package(config: Config, backend: BackendConfig) -> tuple[PackageFile
 def config_name(config: Config) -> str | None:
     """Name of the configuration on the nodes; None for that of a built-in model, which is no file."""
     path = Path(config.file)
-    return path.name if path.is_file() else None
+    return path.name if is_file(path) else None
+
+
+def matching(pattern: str) -> list[Path]:
+    """What a pattern of `submit.files` matches, folders included. Raises ConfigError for an unknown home."""
+    return [Path(match) for match in sorted(glob.glob(str(expanded(pattern))))]  # noqa: PTH207
 
 
 @dataclass(slots=True)
@@ -173,7 +179,7 @@ class _Collector:
         if Path(self.config.workspace).is_absolute():
             return  # told already
         for needed in needed_files(self.config):
-            if not needed.path.is_file():
+            if not is_file(needed.path):
                 self._wrong(needed.key, f"there is no file `{needed.path}`")
                 continue
             is_beside = needed.path.resolve().parent == here.resolve()
@@ -185,18 +191,27 @@ class _Collector:
                 )
                 self._wrong(needed.key, message)
                 continue
-            self._add(needed.path, needed.key)
+            if self._can_read(needed.path, needed.key):
+                self._add(needed.path, needed.key)
 
     def add_files(self) -> None:
         chosen: list[tuple[Path, KeyPath]] = []
         for index, pattern in enumerate(self.backend.submit.files):
-            matches = [Path(match) for match in sorted(glob.glob(str(Path(pattern).expanduser())))]  # noqa: PTH207
-            found = [path for path in matches if path.is_file()]
+            try:
+                matches = matching(pattern)
+            except ConfigError as error:
+                self.problems.append(self.backend.problem(str(error), self._place(index)))
+                continue
+            found = [path for path in matches if is_file(path)]
             if not found:
                 what = f"`{pattern}` is a folder" if matches else f"nothing matches `{pattern}`"
                 message = f"{what}; patterns name files, relative to `{Path.cwd()}`"
                 self.problems.append(self.backend.problem(message, self._place(index)))
-            chosen += [(path, self._place(index)) for path in found]
+            chosen += [
+                (path, self._place(index))
+                for path in found
+                if self._can_read(path, self._place(index), is_of_backend=True)
+            ]
         for path, _ in chosen:
             self.secret_files |= _named_from(path, _shape(path).named_files)
         for path, place in chosen:
@@ -211,6 +226,16 @@ class _Collector:
                 if not error.problems:
                     raise
                 self.problems += error.problems
+
+    def _can_read(self, path: Path, key: KeyPath, *, is_of_backend: bool = False) -> bool:
+        try:
+            _read(path)
+        except ConfigError as error:
+            source = self.backend if is_of_backend else self.config
+            message = f"{error}; let this user read it, or leave it out"
+            self.problems.append(source.problem(message, key))
+            return False
+        return True
 
     def _is_of_ours(self, path: Path) -> bool:
         """Whether it is what a dry run writes or has written: it would make every job another one."""
@@ -254,7 +279,7 @@ class _Collector:
 
 def _named_from(file: Path, names: Iterable[str]) -> set[Path]:
     """Paths that a file names, relative to itself."""
-    return {(file.parent / Path(name).expanduser()).resolve() for name in names}
+    return {found for name in names if (found := resolved(name, file.parent))}
 
 
 def _shape(path: Path) -> Redacted:

@@ -115,3 +115,15 @@ def test_a_file_that_is_no_kubeconfig(tmp_path: Path) -> None:
     path.write_text("- a\n")
     with pytest.raises(ConfigError, match="is no kubeconfig"):
         find_account(environ={"KUBECONFIG": str(path)})
+
+
+def test_home_of_nobody_in_the_variable_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"^KUBECONFIG: `~no-such-user/x` begins with") as error:
+        find_account(environ={"KUBECONFIG": "~no-such-user/x"})
+    assert error.value.hint
+
+
+def test_user_without_a_home_has_no_default_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "~")
+    with pytest.raises(ConfigError, match=r"there is no file `~/\.kube/config`"):
+        find_account(environ={})

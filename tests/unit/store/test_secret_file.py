@@ -52,3 +52,15 @@ def test_variables_and_tokens_name_the_file_and_not_what_is_in_it(tmp_path: Path
         secret("A", {"A_FILE": str(file)})
     with pytest.raises(ConfigError, match=f"^the token file `{file}` has several lines; a secret is one$"):
         read_token(str(file))
+
+
+def test_name_that_no_file_can_have_is_told(tmp_path: Path) -> None:
+    assert read_secret_file(Path("a\0")).problem == "cannot be read: embedded null byte"
+    with pytest.raises(ConfigError, match=r"^A_FILE: `~no-such-user/x` begins with"):
+        secret("A", {"A_FILE": "~no-such-user/x"})
+
+
+def test_variable_that_is_no_text_is_refused_without_what_it_holds() -> None:
+    with pytest.raises(ConfigError, match=r"^A: has bytes that are not UTF-8") as error:
+        secret("A", {"A": os.fsdecode(b"hunter2\xff")})
+    assert "hunter2" not in str(error.value)

@@ -347,3 +347,35 @@ def test_dry_run_into_a_file_of_the_job_is_the_same_twice(folder: Path) -> None:
     assert "job.yaml: " not in written[0]
     (folder / "job.yaml").rename(folder / "elsewhere.yaml")
     assert "elsewhere.yaml" not in names()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("~no-such-user/x", "knows no user `no-such-user`"),
+        ("/proc/self/mem", "cannot read `/proc/self/mem`: Input/output error"),
+    ],
+)
+def test_files_that_cannot_be_had_are_told_with_their_line(folder: Path, pattern: str, words: str) -> None:
+    (folder / "config.yaml").write_text(CONFIG)
+    (folder / "model.py").write_text("class Model: ...\n")
+    (folder / "backend.yaml").write_text(
+        f"backend: Local\nsubmit:\n  files:\n  - ./model.py\n  - {pattern}\n"
+    )
+    job = request()
+    with pytest.raises(ConfigError, match=words) as error:
+        collect_package(job.config, job.backend)
+    (found,) = error.value.problems
+    assert (found.file, found.line, found.key) == ("backend.yaml", 5, "submit.files.1")
+
+
+def test_files_of_secrets_that_no_file_can_be_are_passed_over(folder: Path) -> None:
+    (folder / "config.yaml").write_text(CONFIG)
+    (folder / "model.py").write_text("class Model: ...\n")
+    (folder / "other.yaml").write_text(
+        'submit: {sk: "\\ud800hunter2", sk_file: "a\\0", ak_file: ~no-such-user/x}\n'
+    )
+    (folder / "backend.yaml").write_text("backend: Local\nsubmit: {files: ./other.yaml}\n")
+    job = request()
+    files = {file.name: file.read() for file in collect_package(job.config, job.backend)}
+    assert b"hunter2" not in files["other.yaml"]

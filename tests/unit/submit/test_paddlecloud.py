@@ -380,6 +380,10 @@ def test_wheel_of_this_machine_travels_and_is_installed(kind: str, folder: Path,
 def test_wheel_that_is_not_there_is_an_error(kind: str) -> None:
     with pytest.raises(ConfigError, match=r"config\.install`: there is no file `no\.whl`"):
         plan(request("config.install=no.whl"))
+    with pytest.raises(ConfigError, match=r"config\.install`: there is no file `xxx"):
+        plan(request(f"config.install={'x' * 300}.whl"))
+    with pytest.raises(ConfigError, match=r"config\.install`: `~no-such-user/a\.whl` begins with"):
+        plan(request("config.install=~no-such-user/a.whl"))
 
 
 def test_old_python_on_a_node_is_told(kind: str, folder: Path) -> None:

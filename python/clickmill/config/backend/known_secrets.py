@@ -113,14 +113,15 @@ def _of_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _forms(value: str) -> set[bytes]:
-    content = value.encode()
-    escaped = {quote(value, safe=""), quote(value), quote_plus(value)}
+    # A file that is searched may have made halves of characters with an escape.
+    content = value.encode(errors="surrogatepass")
+    escaped = {quote(content, safe=""), quote(content), quote_plus(content)}
     return {
         content,
-        value.encode("utf-16-le"),
-        value.encode("utf-16-be"),
+        value.encode("utf-16-le", "surrogatepass"),
+        value.encode("utf-16-be", "surrogatepass"),
         json.dumps(value)[1:-1].encode(),
-        json.dumps(value, ensure_ascii=False)[1:-1].encode(),
+        json.dumps(value, ensure_ascii=False)[1:-1].encode(errors="surrogatepass"),
         *(text.encode() for text in escaped),
         *(_ESCAPE.sub(lambda found: found[0].lower(), text).encode() for text in escaped),
         content.hex().encode(),

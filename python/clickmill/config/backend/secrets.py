@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from clickmill.config.document import Place, dotted, parse_document
 from clickmill.config.overrides import override_place
 from clickmill.errors import ConfigError
-from clickmill.store.remote.access import HTTP_TOKEN
+from clickmill.store.named_path import expanded, is_file, resolved
+from clickmill.store.remote.access import HTTP_TOKEN, NOT_TEXT, is_text
 from clickmill.store.secret_file import may_others_read, read_secret_file
 
 if TYPE_CHECKING:
@@ -95,10 +96,11 @@ def fill_in(document: Document, environ: Mapping[str, str] | None = None) -> lis
         if told:
             _set(document, (name, key), told, Place(variable))
         elif named:
-            place, file = Place(f"{variable}_FILE"), Path(named).expanduser()
-            problems += _from_file(document, (name, key), file, place, dotted((name, key)))
+            place = Place(f"{variable}_FILE")
+            problems += _from_file(document, (name, key), named, Path(), place=place, key=dotted((name, key)))
         elif f"{key}_file" in section:
             problems += _from_named_file(document, section, (name, key))
+    problems += [Place(name).problem(NOT_TEXT) for name in CREDENTIALS if not is_text(environ.get(name, ""))]
     _note_readable_files(document, environ)
     return problems
 
@@ -108,7 +110,7 @@ def files_of_environment(environ: Mapping[str, str] | None = None) -> set[Path]:
     environ = os.environ if environ is None else environ
     names = [f"{name}_FILE" for name in (*SECRETS.values(), *CREDENTIALS)]
     named = (environ.get(name) for name in (*names, "AWS_SHARED_CREDENTIALS_FILE"))
-    return {Path(path).expanduser().resolve() for path in named if path}
+    return {found for path in named if path and (found := resolved(path, Path()))}
 
 
 def _section(document: Document, name: str) -> dict[Any, Any] | None:
@@ -149,12 +151,17 @@ def _from_named_file(document: Document, section: dict[Any, Any], path: KeyPath)
         message = f"is given here and as `{dotted(path)}`; leave one of them out"
         return [place.problem(message, key=dotted(file_path))]
     # Relative to the file that names it, so that it does not matter where the command is typed.
-    file = Path(document.file).parent / Path(named).expanduser()
-    return _from_file(document, path, file, place, dotted(file_path))
+    return _from_file(document, path, named, Path(document.file).parent, place=place, key=dotted(file_path))
 
 
-def _from_file(document: Document, path: KeyPath, file: Path, place: Place, key: str | None) -> list[Problem]:
-    """A secret from a file; `place` and `key` are those of what names it."""
+def _from_file(
+    document: Document, path: KeyPath, named: str, folder: Path, *, place: Place, key: str | None
+) -> list[Problem]:
+    """A secret from a file, relative to `folder`; `place` and `key` are those of what names it."""
+    try:
+        file = folder / expanded(named)
+    except ConfigError as error:
+        return [place.problem(str(error), key=key, value=named)]
     found = read_secret_file(file)
     if found.problem:
         return [place.problem(f"names `{file}`, which {found.problem}", key=key, value=str(file))]
@@ -172,11 +179,16 @@ def _note_readable_files(document: Document, environ: Mapping[str, str]) -> None
     """A word about other files with secrets that others can read: of credentials, and backend.yaml itself."""
     for name in CREDENTIALS:
         named = environ.get(f"{name}_FILE")
-        file = Path(named).expanduser() if named and not environ.get(name) else None
-        if file is not None and read_secret_file(file).is_readable_by_others:
+        if not named or environ.get(name):
+            continue
+        try:
+            file = expanded(named)
+        except ConfigError:
+            continue  # told where it is needed
+        if read_secret_file(file).is_readable_by_others:
             document.notes.append(_of_readable(file, Place(f"{name}_FILE")))
     path = Path(document.file)
-    if not path.is_file() or not may_others_read(path.stat().st_mode):
+    if not is_file(path) or not may_others_read(path.stat().st_mode):
         return
     for secret, variable in SECRETS.items():
         place = document.values.get(secret)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clickmill.errors import ConfigError
+from clickmill.store.named_path import expanded, home, is_file
 from clickmill.store.secret_file import read_secret_file
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 HTTP_TOKEN = "CLICKMILL_HTTP_TOKEN"
 FS_UGI = "CLICKMILL_FS_UGI"
+NOT_TEXT = "has bytes that are not UTF-8, which no credential has; set it anew, or unset it"
 
 _AWS_KEYS = {
     "AWS_ACCESS_KEY_ID": "access_key_id",
@@ -31,19 +33,30 @@ _FROM_PROFILE = {
 def secret(name: str, environ: Mapping[str, str] | None = None) -> str | None:
     """The variable `name`, or what is in the file that `name` with `_FILE` behind it names.
 
-    Raises ConfigError where there is no secret in that file.
+    Raises ConfigError where there is no secret in that file, or it is no text.
     """
     environ = os.environ if environ is None else environ
     value = environ.get(name)
     if value:
+        if not is_text(value):
+            raise ConfigError(f"{name}: {NOT_TEXT}")
         return value
     path = environ.get(f"{name}_FILE")
     if not path:
         return None
-    found = read_secret_file(Path(path).expanduser())
+    try:
+        file = expanded(path)
+    except ConfigError as error:
+        raise ConfigError(f"{name}_FILE: {error}") from None
+    found = read_secret_file(file)
     if found.problem:
         raise ConfigError(f"{name}_FILE names `{path}`, which {found.problem}")
     return found.text
+
+
+def is_text(value: str) -> bool:
+    """Whether a variable holds text: Python has bytes that are none as halves of characters."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in value)
 
 
 def hdfs_user() -> str | None:
@@ -60,8 +73,9 @@ def s3_keys() -> dict[str, str]:
 
 def _shared_keys() -> dict[str, str]:
     named = os.environ.get("AWS_SHARED_CREDENTIALS_FILE")
-    path = Path(named) if named else Path.home() / ".aws" / "credentials"
-    if not path.is_file():
+    folder = home()
+    path = Path(named) if named else folder and folder / ".aws" / "credentials"
+    if path is None or not is_file(path):
         return {}
     profiles = configparser.ConfigParser(interpolation=None)
     try:

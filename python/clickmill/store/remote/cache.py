@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 from clickmill._sizes import parse_size
 from clickmill.errors import ConfigError, StorageError
 from clickmill.store import durable
+from clickmill.store.named_path import home
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -62,6 +63,14 @@ class Held:
         self.release()
 
 
+def _default_folder() -> Path:
+    parent = home()
+    if parent is None:
+        message = "this user has no home folder, so there is no place for copies of remote files"
+        raise ConfigError(message, hint=f"set {FOLDER} to a folder for them")
+    return parent / ".cache" / "clickmill"
+
+
 class Cache:
     """Copies by key; what is not used goes, the longest unused first, when there is need of room."""
 
@@ -76,7 +85,7 @@ class Cache:
     def of_environment(cls) -> Cache:
         """As CLICKMILL_CACHE and CLICKMILL_CACHE_BYTES say."""
         named = os.environ.get(FOLDER)
-        folder = Path(named) if named else Path.home() / ".cache" / "clickmill"
+        folder = Path(named) if named else _default_folder()
         try:
             max_bytes = parse_size(os.environ.get(MAX_BYTES, "").strip())
         except ConfigError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import shutil
@@ -15,6 +16,7 @@ from clickmill.config.backend.known_secrets import KnownSecrets
 from clickmill.config.backend.secrets import SECRETS
 from clickmill.errors import ClickmillError, ConfigError
 from clickmill.launch.token import new_token
+from clickmill.store.named_path import expanded, is_file
 from clickmill.submit.package import PackageFile, collect_package, config_name
 from clickmill.submit.paddlecloud.client import CLIENT, again, find_client, run_job_script
 from clickmill.submit.paddlecloud.folder import (
@@ -128,8 +130,10 @@ def _requirement(request: Request) -> str:
 
 
 def _wheel(request: Request) -> Path | None:
-    path = Path(request.backend.config.install).expanduser()
-    return path if path.suffix == ".whl" and path.is_file() else None
+    with contextlib.suppress(ConfigError):  # told with the files of the job
+        path = expanded(request.backend.config.install)
+        return path if path.suffix == ".whl" and is_file(path) else None
+    return None
 
 
 def _package(request: Request) -> tuple[PackageFile, ...]:
@@ -141,7 +145,7 @@ def _package(request: Request) -> tuple[PackageFile, ...]:
         package[wheel.name] = PackageFile(wheel.name, wheel, KnownSecrets.of(request.backend))
     problems = list(_start_problems(request, package))
     if install.endswith(".whl") and "://" not in install and wheel is None:
-        problems.append(request.backend.problem(f"there is no file `{install}`", ("config", "install")))
+        problems.append(request.backend.problem(_why_no_wheel(install), ("config", "install")))
     for name in ("before_hook.sh", "end_hook.sh", "config.ini", "job.sh", CREDENTIALS):
         if name in package:
             message = f"`{package[name].path}` has the name of a file that is written for the platform"
@@ -149,6 +153,13 @@ def _package(request: Request) -> tuple[PackageFile, ...]:
     if problems:
         raise ConfigError.of(problems)
     return tuple(package.values())
+
+
+def _why_no_wheel(install: str) -> str:
+    try:
+        return f"there is no file `{expanded(install)}`"
+    except ConfigError as error:
+        return str(error)
 
 
 def _start_problems(request: Request, package: Mapping[str, PackageFile]) -> list[Problem]:
