@@ -44,6 +44,19 @@ RUN_ENDED = "the run has ended: "
 """What a trainer puts before the last words of the coordinator, by which a launcher knows them."""
 
 
+def visible(text: str, *, keep: str = "") -> str:
+    """The text with escapes for characters that cannot be seen, but for those to keep.
+
+    What a file holds may else move the cursor of a terminal, or look like a line of ours.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter in keep else letter.encode("unicode_escape").decode()
+        for letter in text
+    )
+
+
 class ClickmillError(Exception):
     """Base of all errors that a user can mend; `hint` says how, where there is more to say."""
 
@@ -76,7 +89,7 @@ class Problem:
     def __str__(self) -> str:
         parts = [part for part in (self.place, self.key and f"`{self.key}`") if part]
         text = ": ".join([*parts, self.message])
-        return f"{text}; did you mean `{self.suggestion}`?" if self.suggestion else text
+        return visible(f"{text}; did you mean `{self.suggestion}`?" if self.suggestion else text)
 
     def to_dict(self) -> dict[str, Any]:
         """For `--json`."""

@@ -15,6 +15,7 @@ from clickmill.errors import (
     DeadlineError,
     FormatError,
     GaveUpError,
+    visible,
 )
 from clickmill.launch.pod.error_file import leave_error
 
@@ -74,7 +75,8 @@ def tell(error: ClickmillError, *, as_json: bool) -> None:
     if as_json:
         _write(told)
     else:
-        _write(f"error: {error}", *([f"hint: {error.hint}"] if error.hint else []))
+        lines = [f"error: {error}", *([f"hint: {error.hint}"] if error.hint else [])]
+        _write(*(visible(line, keep="\n\t") for line in lines))
 
 
 def tell_usage(message: str, command: str) -> None:
@@ -84,7 +86,8 @@ def tell_usage(message: str, command: str) -> None:
 
 
 def _json_error(body: dict[str, Any], code: int) -> str:
-    return json.dumps({"error": body, "exit_code": code}, ensure_ascii=False)
+    text = json.dumps({"error": body, "exit_code": code}, ensure_ascii=False)
+    return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text)
 
 
 def _write(*lines: str) -> None:
