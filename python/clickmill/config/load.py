@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from clickmill.config.translate import listed, problems_of
 from clickmill.config.workspace import substitute_workspace
 from clickmill.errors import ConfigError, Problem
 from clickmill.schema.build import build_schema
+from clickmill.store.named_path import is_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,18 +44,27 @@ def parse_config(text: str, *, file: str = "config.yaml", overrides: Sequence[st
 
 
 def _find(source: str) -> Document:
+    if not source.strip():
+        raise _missing("the name of the configuration is empty")
     path = Path(source)
-    if path.is_dir():
+    if is_folder(path):
         path = path / "config.yaml"
-        if not path.is_file():
-            raise ConfigError(f"folder `{source}` has no config.yaml")
-    if path.exists():
-        return read_document(path)
-    model = builtin_model(source)
-    if model is not None:
+        if not os.path.lexists(path):
+            raise _missing(f"folder `{source}` has no config.yaml")
+    if not os.path.lexists(path):
+        model = builtin_model(source)
+        if model is None:
+            raise _missing(f"there is no configuration `{source}`")
         return parse_document(builtin_config_text(model), f"<built-in {model}>")
+    try:
+        return read_document(path)
+    except ConfigError as error:
+        raise error if error.problems else _missing(str(error)) from error
+
+
+def _missing(message: str) -> ConfigError:
     hint = f"give a file, a folder with a config.yaml, or a built-in model: {listed(list(BUILTIN_MODELS))}"
-    raise ConfigError(f"there is no configuration `{source}`", hint=hint)
+    return ConfigError(message, hint=hint)
 
 
 def _check(document: Document, overrides: Sequence[str]) -> Config:

@@ -8,6 +8,7 @@ from clickmill._section import known_keys
 from clickmill.config import load_config
 from clickmill.config.backend import BackendConfig, load_backend, secrets_in
 from clickmill.config.backend.checks import backend_problems
+from clickmill.config.backend.known_secrets import KnownSecrets
 from clickmill.errors import ConfigError
 from clickmill.launch.role import Source
 from clickmill.submit.request import Request
@@ -31,20 +32,22 @@ def load_request(
     config: Config | None = None
     backend: BackendConfig | None = None
     try:
-        config = load_config(model, overrides=of_config)
-    except ConfigError as error:
-        known = secrets_in(backend_file)
-        problems = [known.masked(problem) for problem in error.problems]
-        errors.append(ConfigError.of(problems, hint=error.hint) if problems else error)
-    try:
-        backend = load_backend(backend_file, of_backend)
+        backend = load_backend(backend_file, of_backend)  # first, for its secrets; a pipe is read only once
     except ConfigError as error:
         errors.append(error)
+    try:
+        config = load_config(model, overrides=of_config)
+    except ConfigError as error:
+        known = secrets_in(backend_file) if backend is None else KnownSecrets.of(backend)
+        problems = [known.masked(problem) for problem in error.problems]
+        errors.insert(0, ConfigError.of(problems, hint=error.hint) if problems else error)
     if config is None or backend is None:
         more = [] if backend is None else backend_problems(backend)
         if (len(errors) == 1 and not more) or not all(error.problems for error in errors):
-            raise errors[0]
-        raise ConfigError.of([*(problem for error in errors for problem in error.problems), *more])
+            raise next((error for error in errors if not error.problems), errors[0])  # no file: told alone
+        hints = dict.fromkeys(error.hint for error in errors if error.hint)
+        problems = [problem for error in errors for problem in error.problems]
+        raise ConfigError.of([*problems, *more], hint="; ".join(hints) or None)
     config, changes = _as_cluster(config, backend)
     return Request(config, backend, Source(model, (*of_config, *changes), tuple(talk)))
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clickmill.errors import ConfigError
 from clickmill.launch.hosts import load_hosts
 from clickmill.launch.ssh_cluster import SshCluster, job_name
 from clickmill.submit.commands import communicator_overrides
@@ -34,7 +35,14 @@ def read_hosts(request: Request) -> HostsConfig:
     Processes there know the file system of the job; a secret is no variable of theirs, for it would be an
     argument of ssh.
     """
-    hosts = load_hosts(_hosts_file(request))
+    try:
+        hosts = load_hosts(_hosts_file(request))
+    except ConfigError as error:
+        if error.problems:
+            raise
+        hint = "list the machines there, as `hosts: [user@host]`; docs/guides/clusters.md has an example"
+        problem = request.backend.problem(str(error), ("ssh", "hosts_file"))
+        raise ConfigError.of([problem], hint=hint) from error
     variables = {FS_NAME: request.backend.config.fs_name} if request.backend.config.fs_name else {}
     return hosts.model_copy(update={"environment": {**variables, **hosts.environment}})
 

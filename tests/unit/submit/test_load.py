@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,33 @@ def test_built_in_model_is_a_configuration(folder: Path) -> None:
     (folder / "backend.yaml").write_text("backend: Local\n")
     job = load_request("paddlerec.models.rank.dnn", "backend.yaml")
     assert job.source.model == "paddlerec.models.rank.dnn"
+
+
+def test_files_that_are_wrong_keep_their_hints_when_told_together(folder: Path) -> None:
+    (folder / "config.yaml").write_text("runner:\n\t- a\n")
+    (folder / "backend.yaml").write_text("backend: *alias\n")
+    with pytest.raises(ConfigError) as error:
+        request()
+    assert error.value.hint == (
+        "indent with spaces, YAML takes no tabs; put quotes around a text that begins with `*`"
+    )
+
+
+def test_backend_that_is_missing_is_told_alone(folder: Path) -> None:
+    (folder / "config.yaml").write_text("runner: 3\n")
+    with pytest.raises(ConfigError, match=r"^cannot read `backend\.yaml`"):
+        request()
+
+
+def test_backend_from_a_pipe_is_read_once(folder: Path) -> None:
+    (folder / "config.yaml").write_text(examples.MPI.replace("epochs: 2", "epochs: key-secret"))
+    reader, writer = os.pipe()
+    os.write(writer, b"backend: Local\nsubmit: {sk: key-secret}\n")
+    os.close(writer)
+    try:
+        with pytest.raises(ConfigError, match="epochs") as error:
+            load_request("config.yaml", f"/dev/fd/{reader}")
+    finally:
+        os.close(reader)
+    assert len(error.value.problems) == 1
+    assert "key-secret" not in str(error.value.problems)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from clickmill.config.document import Document, parse_document, read_document
 from clickmill.config.overrides import apply_overrides
 from clickmill.config.translate import listed, problems_of
 from clickmill.errors import ConfigError, Problem
+from clickmill.store.named_path import is_folder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,8 +33,7 @@ def load_backend(source: str | Path, overrides: Sequence[str] = ()) -> BackendCo
     `overrides` are `path=value` texts. Raises ConfigError with every problem that was found; what is allowed
     but odd is logged and kept in `BackendConfig.notes`.
     """
-    path = Path(source)
-    return _check(read_document(path / "backend.yaml" if path.is_dir() else path), overrides)
+    return _check(_read(source), overrides)
 
 
 def parse_backend(text: str, *, file: str = "backend.yaml", overrides: Sequence[str] = ()) -> BackendConfig:
@@ -42,14 +43,33 @@ def parse_backend(text: str, *, file: str = "backend.yaml", overrides: Sequence[
 
 def secrets_in(source: str | Path) -> KnownSecrets:
     """What a backend.yaml holds or names, also one in which much is wrong, and what the environment has."""
-    path = Path(source)
-    document = Document(str(path))
+    document = Document(str(source))
     with contextlib.suppress(ConfigError):
-        document = read_document(path / "backend.yaml" if path.is_dir() else path)
+        document = _read(source)
         _require_mapping(document)
         join_spellings(document, BackendConfig)
         fill_in(document)
     return KnownSecrets.of_document(document).with_environment()
+
+
+def _read(source: str | Path) -> Document:
+    path = Path(source)
+    try:
+        if not is_folder(path):
+            return read_document(path)
+        if os.path.lexists(path / "backend.yaml"):
+            return read_document(path / "backend.yaml")
+    except ConfigError as error:
+        raise error if error.problems else _missing(str(error)) from error
+    raise _missing(f"folder `{source}` has no backend.yaml")
+
+
+def _missing(message: str) -> ConfigError:
+    hint = (
+        "name a backend.yaml, or the folder that holds one; the shortest is the line `backend: Local`, and "
+        "docs/guides/submitting.md has others"
+    )
+    return ConfigError(message, hint=hint)
 
 
 def _check(document: Document, overrides: Sequence[str]) -> BackendConfig:

@@ -13,6 +13,7 @@ from clickmill.submit.kubernetes.job import access_of, plan_job
 from clickmill.submit.request import Outcome
 
 if TYPE_CHECKING:
+    from clickmill.kube.client import Cluster
     from clickmill.submit.request import Request
 
 logger = logging.getLogger(__name__)
@@ -30,13 +31,24 @@ def plan(request: Request) -> Outcome:
 
 def hand_over(request: Request, *, is_replacing: bool = False) -> Outcome:
     """Apply the objects: makes the job, scales it, or finds that it is there already."""
-    settings = request.backend.kubernetes
-    with connect(settings.context, settings.namespace) as cluster:
+    with _connect(request) as cluster:
         found = plan_job(request, cluster.namespace)
         done = submit(cluster, found, access=access_of(request), replace=is_replacing, tell=logger.info)
     for each in done.objects:
         logger.info("%s `%s`: %s", each.kind, each.name, each.change)
     return Outcome({"backend": "Kubernetes", **asdict(done)})
+
+
+def _connect(request: Request) -> Cluster:
+    """The cluster of the job. Raises ConfigError, with the line of the context where it names one."""
+    settings = request.backend.kubernetes
+    try:
+        return connect(settings.context, settings.namespace)
+    except ConfigError as error:
+        if error.problems or not settings.context:
+            raise
+        problem = request.backend.problem(str(error), ("kubernetes", "context"))
+        raise ConfigError.of([problem], hint=error.hint) from error
 
 
 def _namespace(request: Request) -> str:
@@ -45,7 +57,7 @@ def _namespace(request: Request) -> str:
     if settings.namespace:
         return settings.namespace
     try:
-        with connect(settings.context) as cluster:
+        with _connect(request) as cluster:
             return cluster.namespace
     except (MissingExtra, ConfigError) as error:
         if settings.context and not isinstance(error, MissingExtra):
