@@ -20,7 +20,7 @@ def show_plan(outcome: Outcome, output: str, *, json: bool) -> None:
     """A plan on stdout, or in the folder that `output` names."""
     if outcome.files and outcome.words:
         talk(outcome.words)
-    form = output.lower()
+    form = "yaml" if output.lower() == "yml" else output.lower()
     if json and form == "yaml":
         raise ConfigError("`--output yaml` and `--json` ask for two things", hint="leave one of them out")
     if output and form not in FORMATS:
@@ -28,7 +28,7 @@ def show_plan(outcome: Outcome, output: str, *, json: bool) -> None:
         if json:
             print_json({**outcome.facts, "folder": output, "written": written})
         else:
-            talk(f"{len(written)} files in `{output}`, secrets masked")
+            talk(f"{len(written)} {'file' if len(written) == 1 else 'files'} in `{output}`, secrets masked")
     elif json or form == "json":
         print_json(_body(outcome))
     elif outcome.objects:

@@ -255,3 +255,69 @@ def test_module_is_a_command(job: Path) -> None:
     argv = [sys.executable, "-m", "clickmill.run", "-m", "config.yaml", "-b", "backend.yaml", "--dry-run"]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     assert "==> job.sh <==" in done.stdout
+
+
+# Input of any kind
+
+LONG = "x" * 300
+
+
+@pytest.mark.parametrize(
+    ("backend", "place", "words"),
+    [
+        (f"backend: MPI\nmpi:\n  hostfile: {LONG}\n", "3:13", "there is no file"),
+        ("backend: SSH\nssh:\n  max_restarts: 1\n", "3:3", "cannot read `hosts.yaml`: No such file"),
+        ("backend: SSH\nssh:\n  hosts_file: a.yaml\n", "3:15", "cannot read `a.yaml`: No such file"),
+        ('backend: MPI\nmpi: {arguments: ["a\\0"]}\n', "2:19", "without null characters"),
+        ("backend: k8s\nkubernetes: {image: a,\n  context: zzz}\n", "3:12", "there is no context `zzz`"),
+        ('backend: Local\n"a\\e[31m": 1\n', "2:1", r"`a\x1b[31m`: unknown key"),
+        ('backend: Local\nsubmit: {job_name: "a\\n"}\n', "2:20", r"not `a\n`"),
+    ],
+)
+def test_what_cannot_be_is_told_with_its_place(
+    run: Run, job: Path, monkeypatch: pytest.MonkeyPatch, backend: str, place: str, words: str
+) -> None:
+    (job / "kubeconfig").write_text("contexts: [{name: one, context: {cluster: c}}]")
+    monkeypatch.setenv("KUBECONFIG", "kubeconfig")
+    (job / "backend.yaml").write_text(backend)
+    result = run(*SUBMIT, "--dry-run")
+    assert result.exit_code == 2
+    assert f"error: backend.yaml:{place}: " in result.stderr
+    assert words in result.stderr
+    assert "\x1b" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("-m", ""), "the name of the configuration is empty"),
+        (("-m", "folder"), "folder `folder` has no config.yaml"),
+        (("-b", "folder"), "folder `folder` has no backend.yaml"),
+        (("-b", "no\x1b.yaml"), r"cannot read `no\x1b.yaml`: No such file"),
+        (("-b", LONG), f"cannot read `{LONG}`: File name too long"),
+    ],
+)
+def test_file_that_is_not_there_is_told_with_what_to_name(
+    run: Run, job: Path, options: tuple[str, ...], words: str
+) -> None:
+    (job / "folder").mkdir()
+    result = run(*SUBMIT, *options)
+    assert result.exit_code == 2
+    assert f"error: {words}" in result.stderr
+    assert "\nhint: " in result.stderr
+
+
+def test_control_characters_reach_no_terminal_and_every_program(run: Run, job: Path) -> None:
+    result = run(*SUBMIT, "-b", "no\x1b\x9b.yaml", "--json")
+    assert json.loads(result.stderr)["error"]["message"].startswith("cannot read `no\x1b\x9b.yaml`")
+    assert all(letter.isprintable() or letter == "\n" for letter in result.stderr)
+
+
+def test_yml_is_yaml(run: Run, job: Path) -> None:
+    assert run(*SUBMIT, "--dry-run", "-o", "yml").stdout == run(*SUBMIT, "--dry-run", "-o", "yaml").stdout
+    assert not (job / "yml").exists()
+
+
+def test_one_file_is_not_told_as_several(run: Run, job: Path) -> None:
+    (job / "backend.yaml").write_text("backend: k8s\nkubernetes: {image: a, namespace: team}\n")
+    assert "1 file in `plan`" in run(*SUBMIT, "--dry-run", "-o", "plan").stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from clickmill.config.backend import BackendConfig, load_backend, parse_backend
-from clickmill.config.backend.secrets import CREDENTIALS, VARIABLES
+from clickmill.config.backend.known_secrets import KnownSecrets
+from clickmill.config.backend.secrets import CREDENTIALS, VARIABLES, files_of_environment
 from clickmill.errors import ConfigError, Problem
 
 from .backend_examples import EXAMPLES, FULL, MPI
@@ -463,3 +465,75 @@ def test_shown_backend_parses_to_itself() -> None:
     for section, key in (("config", "fs_ugi"), ("submit", "ak"), ("submit", "sk")):
         del shown[section][key]
     assert BackendConfig.model_validate(shown).submit.nodes == 3
+
+
+# Files and variables that cannot be read
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("absent.yaml", "cannot read `absent.yaml`: No such file"),
+        ("folder", "folder `folder` has no backend.yaml"),
+        ("pipe", "cannot read `pipe`: is a pipe that nobody writes to"),
+        ("x" * 300, "File name too long"),
+        ("/dev/zero", "has more than"),
+    ],
+)
+def test_backend_that_is_not_there_is_told_with_what_to_name(in_folder: Path, name: str, words: str) -> None:
+    (in_folder / "folder").mkdir()
+    os.mkfifo(in_folder / "pipe")
+    with pytest.raises(ConfigError, match=words) as error:
+        load_backend(name)
+    assert "docs/guides/submitting.md" in (error.value.hint or "")
+
+
+def test_home_of_nobody_is_told_with_the_key_that_names_it(
+    wrong: Find, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = wrong(f"{SMALL}submit:\n  ak_file: ~no-such-user/x\n")["submit.ak_file"]
+    assert (found.line, found.value) == (3, "~no-such-user/x")
+    monkeypatch.setenv("CLICKMILL_AK_FILE", "~no-such-user/x")
+    assert wrong(SMALL)["submit.ak"].file == "CLICKMILL_AK_FILE"
+
+
+def test_file_of_a_credential_that_nobody_asks_for_stops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLICKMILL_HTTP_TOKEN_FILE", "~no-such-user/x")
+    backend = parse_backend(SMALL)
+    assert backend.notes == ()
+    assert not any(value for _, value in KnownSecrets.of(backend).values)
+    assert files_of_environment() == set()
+
+
+def test_credential_that_is_no_text_is_told_with_its_variable(
+    wrong: Find, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", os.fsdecode(b"\xff\xfehunter2"))
+    (found,) = wrong(SMALL).values()
+    assert found.file == "AWS_SECRET_ACCESS_KEY"
+    assert "hunter2" not in str(found.to_dict())
+
+
+def test_halves_of_characters_are_looked_for_like_any_secret() -> None:
+    known = KnownSecrets().with_values("it", ["\ud800hunter2"])
+    assert known.find("a\ud800hunter2".encode(errors="surrogatepass")) == (1, "it")
+
+
+# Arguments
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments"),
+    [
+        ("--a b", ("--a", "b")),
+        ("'--x \"a b\"'", ("--x", "a b")),
+        ("['a b', '\"']", ("a b", '"')),
+    ],
+)
+def test_arguments_in_one_text_are_split_as_a_shell_does(text: str, arguments: tuple[str, ...]) -> None:
+    assert parse_backend(f"{SMALL}mpi: {{arguments: {text}}}\n").mpi.arguments == arguments
+
+
+def test_quote_that_does_not_end_is_refused(wrong: Find) -> None:
+    found = wrong(f"{SMALL}mpi:\n  arguments: '--x \"a b'\n")["mpi.arguments"]
+    assert (found.line, found.message) == (3, "has a quote that does not end")

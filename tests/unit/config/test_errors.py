@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -344,3 +345,50 @@ class TestRunners:
         assert (problem.key, problem.line) == ("runner.1.class", 7)
         assert words in problem.message
         assert run_problems(parse_config(text)) == []
+
+
+class TestCharacters:
+    @pytest.mark.parametrize("escape", [r"\ud800", r"\udc00", r"\udc00\ud800", r"a\ud83dx"])
+    def test_half_of_a_character_is_refused_where_it_stands(self, escape: str) -> None:
+        with pytest.raises(ConfigError) as error:
+            parse_config(f'a:\n  b: [1, "{escape}"]\n')
+        (found,) = error.value.problems
+        assert (found.line, found.key) == (2, "a.b.1")
+        assert "is half of one" in found.message
+        with pytest.raises(ConfigError, match=r"^config\.yaml:1:1: .* is half of one$"):
+            parse_config(f'"{escape}": 1\n')
+
+    def test_halves_that_belong_together_are_one_character_as_in_json(self, small: str) -> None:
+        text = small.replace("data_path: train.txt", r'data_path: "\ud83d\ude00.txt"')
+        assert parse_config(text).dataset[0].data_path == ("\U0001f600.txt",)
+
+    def test_null_character_is_refused_where_it_stands(self, small: str, problems: Find) -> None:
+        with pytest.raises(ConfigError, match=r"config\.yaml:2:7: `mode`: must be a text without null"):
+            parse_config(small.replace("mode: train", r'mode: "train\0"'))
+
+    def test_override_that_is_no_text_is_refused(self, small: str, problems: Find) -> None:
+        for value in ("{workspace}/\udcff", r'"\ud800"', r'"\0"'):
+            (found,) = problems(small, overrides=[f"dataset.0.data_path={value}"]).values()
+            assert found.file == "--set dataset.0.data_path"
+
+    def test_control_characters_are_shown_as_escapes(self) -> None:
+        found = Problem("not `a\n`", "a\x1b.yaml", 1, 2, "k\x9b[31m", suggestion="\u202eb")
+        assert str(found) == (r"a\x1b.yaml:1:2: `k\x9b[31m`: not `a\n`; did you mean `\u202eb`?")
+        assert str(ConfigError.of([found, found])).count("\n") == 2
+
+
+def test_name_that_is_empty_is_not_the_current_folder(in_folder: Path, small: str) -> None:
+    (in_folder / "config.yaml").write_text(small)
+    for name in ("", " "):
+        with pytest.raises(ConfigError, match="the name of the configuration is empty"):
+            load_config(name)
+
+
+@pytest.mark.parametrize("name", ["folder", "x" * 300, "absent.yaml", "pipe"])
+def test_configuration_that_is_not_there_is_told_with_what_to_name(in_folder: Path, name: str) -> None:
+    (in_folder / "folder").mkdir()
+    os.mkfifo(in_folder / "pipe")
+    with pytest.raises(ConfigError) as error:
+        load_config(name)
+    assert name in str(error.value)
+    assert "a folder with a config.yaml" in (error.value.hint or "")

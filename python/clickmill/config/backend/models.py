@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, PrivateAttr, SecretStr
 from clickmill._section import Count, PositiveCount, Words
 from clickmill.config.backend.kubernetes import KubernetesConfig
 from clickmill.config.backend.pod_values import Pods
-from clickmill.config.backend.section import BackendSection, Line, Secret, any_case
+from clickmill.config.backend.section import Arguments, BackendSection, Line, Secret, any_case
 from clickmill.config.cluster import Communicator
 from clickmill.config.document import Document, KeyPath, Place, dotted
 from clickmill.config.translate import written_path
@@ -141,7 +141,7 @@ class MpiBackend(BackendSection):
     """The command."""
     hostfile: str = ""
     """Hosts and their slots, relative to backend.yaml. Empty: this machine."""
-    arguments: Words = ()
+    arguments: Arguments = ()
     """More arguments for mpirun, such as `--oversubscribe`."""
     python: str = ""
     """Python on the hosts that has clickmill. Empty: the one that submits."""

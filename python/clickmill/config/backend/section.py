@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr, model_validator
@@ -59,9 +60,18 @@ def _quantity(value: str) -> str:
     return value
 
 
+def _as_a_shell_splits(value: Any) -> Any:
+    try:
+        return tuple(shlex.split(value)) if isinstance(value, str) else value
+    except ValueError as error:
+        raise ValueError("has a quote that does not end") from error
+
+
 Line = Annotated[str, AfterValidator(_one_line)]
 """Text that goes into files of lines and onto command lines."""
 Secret = Annotated[SecretStr, BeforeValidator(_text), AfterValidator(_one_secret_line)]
 """Never shown: neither in messages nor where the configuration is printed."""
 Quantity = Annotated[str, AfterValidator(_quantity)]
 """An amount as Kubernetes writes it. Empty: not said."""
+Arguments = Annotated[tuple[str, ...], BeforeValidator(_as_a_shell_splits)]
+"""Arguments in one text, with quotes around those that have spaces, or a list of them."""
