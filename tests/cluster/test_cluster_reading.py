@@ -33,6 +33,22 @@ def test_more_bad_lines_than_a_pass_may_have_end_the_run_by_name(cluster_place):
             assert "train.txt:2:" in each.words, "the first of them"
 
 
+@pytest.mark.parametrize("strategy", ["async", "sync", "geo"])
+@pytest.mark.parametrize(
+    ("text", "remedy"),
+    [("", "look at what `data_path`"), ("click:maybe nothing\n" * 3, "3 lines were bad, the first: ")],
+    ids=["nothing", "bad lines"],
+)
+def test_data_without_any_sample_ends_all_roles_as_wrong_data(cluster_place, strategy, text, remedy):
+    (cluster_place / "empty.txt").write_text(text)
+    options = (f"runner.0.distribute_strategy={strategy}", "dataset.0.data_path=empty.txt")
+    with fleet(cluster_place, 2, 2, *options) as own:
+        for each in (*own.members, *own.servers):
+            assert each.wait() == DATA, own.words
+            assert "pass 0 has found no sample in any file of the data" in each.words
+            assert remedy in each.words
+
+
 def add_slot(place: Path, *, on_lines: int) -> None:
     """A slot `coupon` in the schema, and in the last lines of the data."""
     config = (place / "config.yaml").read_text()

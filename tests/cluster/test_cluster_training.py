@@ -50,14 +50,6 @@ def test_units_without_a_sample_are_passed_over(cluster_place, strategy):
     fleet.assert_exact(summary, bad_lines=BAD_LINES + 6)
 
 
-def test_a_pass_without_any_sample_ends_the_run_with_an_error(cluster_place):
-    (cluster_place / "empty.txt").write_text("click:maybe nothing\n" * 3)
-    with start_fleet(cluster_place, 1, 1, "runner.0.worker_num=1", "dataset.0.data_path=empty.txt") as own:
-        for each in (*own.members, *own.servers):
-            assert each.wait() == 1, own.words
-            assert "pass 0 has found no sample in any file of the data" in each.words
-
-
 def test_a_run_that_is_over_says_so_to_all_who_are_started_again(cluster_place):
     own, summary = run_fleet(cluster_place, 2, 2)
     before = own.committed

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from clickmill import _core
+from clickmill.cli.exits import DATA
 from tests.cluster.process import run as run_forked
 from tests.cluster.ssh_daemon import ADDRESSES, ssh_daemon, why_not
 
@@ -86,6 +87,31 @@ def test_a_job_for_this_machine_is_trained_here(folder: Path) -> None:
     assert_trained(summary, folder)
     logs = sorted(path.stem for path in (folder / "run/logs").glob("*.log"))
     assert logs == ["pserver-0", "trainer-0", "trainer-1"]
+
+
+def test_a_job_whose_data_is_empty_ends_as_wrong_data(folder: Path) -> None:
+    write_config(folder, "cluster_train")
+    (folder / "train.tsv").write_text("")
+    (folder / "backend.yaml").write_text("backend: local\nsubmit: {k8s_ps_num: 1, k8s_trainers: 2}\n")
+    command = (
+        *CLICKMILL,
+        "submit",
+        "-m",
+        "config.yaml",
+        "-b",
+        "backend.yaml",
+        "--json",
+        "--set",
+        "dataset.0.validation=null",
+    )
+    result = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=DEADLINE_SECONDS, check=False
+    )
+    assert result.returncode == DATA, result.stderr
+    told = json.loads(result.stderr.splitlines()[-1])["error"]
+    assert told["kind"] == "DataError"
+    assert "pass 0 has found no sample in any file of the data; look at what `data_path`" in told["message"]
+    assert "started again" not in result.stderr
 
 
 def test_a_run_goes_on_in_another_folder_with_others_and_more_passes(folder: Path) -> None:

@@ -111,7 +111,7 @@ impl Coordinator {
             return true;
         }
         let Some(run) = &self.run else { return false };
-        if let Some(words) = run.too_many_bad_lines() {
+        if let Some(words) = run.too_many_bad_lines().or_else(|| run.no_sample()) {
             self.end_run(WRONG_DATA, words);
             return true;
         }

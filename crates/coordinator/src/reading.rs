@@ -1,7 +1,8 @@
 //! What readers have seen of the data: bad lines, and slots that never occurred.
 //!
-//! A unit is a small part of a pass. How many bad lines are too many, and whether a slot is missing, can only be
-//! said of all its units together; so readers report what they have seen, and it is judged here.
+//! A unit is a small part of a pass. How many bad lines are too many, whether there is no sample at all, and whether
+//! a slot is missing, can only be said of all its units together; so readers report what they have seen, and it is
+//! judged here.
 
 use std::collections::BTreeSet;
 
@@ -49,15 +50,38 @@ impl Run {
         if count <= limit {
             return None;
         }
-        let mut first = self
-            .ledger
-            .readings()
-            .filter_map(|reading| reading.first_bad.as_deref());
         Some(format!(
             "{count} bad lines in pass {}, max_bad_lines is {limit}; the first: {}",
             self.ledger.pass(),
-            first.next().unwrap_or("not told"),
+            self.first_bad_line(),
         ))
+    }
+
+    fn first_bad_line(&self) -> &str {
+        let mut all = self
+            .ledger
+            .readings()
+            .filter_map(|reading| reading.first_bad.as_deref());
+        all.next().unwrap_or("not told")
+    }
+
+    /// What is said of a pass that is trained to its end, and had nothing to train on.
+    pub(crate) fn no_sample(&self) -> Option<String> {
+        let is_trained = self.ledger.stage() == Stage::Train && self.ledger.is_over();
+        if !is_trained || self.ledger.counted().0 > 0 {
+            return None;
+        }
+        let pass = self.ledger.pass();
+        let words = format!("pass {pass} has found no sample in any file of the data");
+        Some(match self.bad_lines() {
+            0 => {
+                format!("{words}; look at what `data_path` of the data set names, and whether it was written")
+            }
+            count => format!(
+                "{words}; {count} lines were bad, the first: {}",
+                self.first_bad_line()
+            ),
+        })
     }
 
     /// Slots that have occurred in no unit of the stage; none where a unit is not done, or nothing was read.
@@ -112,13 +136,17 @@ mod tests {
     }
 
     fn read(run: &mut Run, bad_lines: u64, absent: &[&str]) {
+        read_samples(run, 5, bad_lines, absent);
+    }
+
+    fn read_samples(run: &mut Run, samples: u64, bad_lines: u64, absent: &[&str]) {
         let Grant::Unit { lease, unit, .. } = run.ledger.grant(1, &[], Duration::ZERO).unwrap() else {
             panic!("a unit was expected");
         };
         let entry = LedgerEntry {
             unit,
-            samples: 5,
-            batches: 1,
+            samples,
+            batches: samples.min(1),
             is_last: true,
             reading: Some(Reading {
                 bad_lines,
@@ -148,6 +176,39 @@ mod tests {
         let mut run = run(None);
         read(&mut run, 1_000_000, &[]);
         assert_eq!((run.too_many_bad_lines(), run.bad_lines()), (None, 1_000_000));
+    }
+
+    #[test]
+    fn a_pass_without_a_sample_is_told_of_when_all_its_units_are_read() {
+        let mut run = run(None);
+        read_samples(&mut run, 0, 0, &[]);
+        assert_eq!(run.no_sample(), None, "the rest of the data may have some");
+        read_samples(&mut run, 0, 0, &[]);
+        let words = run.no_sample().unwrap();
+        assert!(
+            words.contains("pass 0 has found no sample") && words.contains("`data_path`"),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn a_pass_without_a_sample_has_its_bad_lines_named() {
+        let mut run = run(None);
+        read_samples(&mut run, 0, 3, &[]);
+        read_samples(&mut run, 0, 4, &[]);
+        let words = run.no_sample().unwrap();
+        assert!(
+            words.contains("7 lines were bad") && words.contains("part-0:3:1"),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn a_pass_with_samples_in_one_unit_has_samples() {
+        let mut run = run(None);
+        read_samples(&mut run, 0, 3, &[]);
+        read_samples(&mut run, 5, 0, &[]);
+        assert_eq!(run.no_sample(), None);
     }
 
     #[test]

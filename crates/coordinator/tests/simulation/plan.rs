@@ -36,9 +36,13 @@ impl Plan {
     pub(crate) fn new(strategy: Strategy, random: &mut Random) -> Self {
         let (train, validation) = (random.between(1, 9) as u32, random.between(0, 2) as u32);
         let num_units = train + validation;
-        let batches: Vec<u64> = (0..num_units)
+        let mut batches: Vec<u64> = (0..num_units)
             .map(|_| random.between(0, 8) * random.between(0, 6))
             .collect();
+        if batches[..train as usize].iter().all(|count| *count == 0) {
+            // A pass without any sample ends the run: there would be nothing to play.
+            batches[0] = 1;
+        }
         let pass = |random: &mut Random| {
             let turn = random.between(0, u64::from(train) - 1) as u32;
             let units = (0..train).map(|unit| (unit + turn) % train);

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clickmill.errors import NoSamplesError
 from clickmill.train.measures import main_metric, scoring_metrics, training_metrics
 from clickmill.train.settings import make_schedule, make_stopping
 
@@ -37,10 +36,6 @@ class Decider:
             schedule.load_state(before["schedule"])
         if stopping is not None and before["stopping"] is not None:
             stopping.load_state(before["stopping"])
-        if not given["history"][-1]["samples"]:
-            raise NoSamplesError(
-                f"pass {given['history'][-1]['pass']} has found no sample in any file of the data"
-            )
         measured = self.measured(given["history"][-1])
         stop = False
         if measured:
