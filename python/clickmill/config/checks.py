@@ -49,7 +49,11 @@ def run_problems(config: Config) -> list[Problem]:
             problems.extend(server_problems(config, runner))
         is_started_here = runner.is_collective and runner.class_name != "cluster_train"
         if is_started_here and runner.worker_num not in {1, runner.num_ranks}:
-            message = f"is {runner.worker_num} for {runner.num_ranks} cards; each card has one process"
+            names = "names 1 card" if runner.num_ranks == 1 else f"names {runner.num_ranks} cards"
+            message = (
+                f"is {runner.worker_num}, but `selected_gpus` {names}, and each card has one process; name "
+                f"{runner.worker_num} cards there, or give {runner.num_ranks} here"
+            )
             problems.append(config.problem(message, ("runner", index, "worker_num")))
         for key in _LOCAL_PATHS:
             if "://" in getattr(runner, key):
@@ -84,7 +88,7 @@ def server_problems(config: Config, runner: RunnerConfig) -> list[Problem]:
     if runner.clip_norm is not None and runner.distribute_strategy == "sync" and runner.worker_num > 1:
         message = (
             f"the joint batch of {runner.worker_num} trainers in `sync` has a norm that no one of them "
-            "knows; use `worker_num: 1`, or a strategy in which each trainer clips its own batch "
+            "knows; use one trainer, or a strategy in which each trainer clips its own batch "
             "(`async`, `half_async`, `hybrid`)"
         )
         problems.append(problem("clip_norm", message))

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from clickmill.errors import ConfigError
 from clickmill.launch.role import CLICKMILL
 from clickmill.store.named_path import is_file
+from clickmill.submit.final import RUNS_HERE
+from clickmill.submit.size import job_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,16 +24,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_RUNS_HERE = frozenset({"cluster_train", "local_cluster_train"})
-
 
 def local_overrides(request: Request) -> tuple[str, ...]:
     """What makes the runner one that this machine runs whole: its class, numbers and knobs."""
-    place, runner = request.place, request.runner
-    found = [*request.source.overrides, f"mode={json.dumps(runner.name)}"]
-    if runner.class_name in _RUNS_HERE:
-        found.append(f"{place}.class=local_cluster_train")
-        found += size_overrides(request)
+    if request.runner.class_name in RUNS_HERE:
+        found = [*class_overrides(request, "local_cluster_train"), *size_overrides(request)]
+    else:
+        found = [*request.source.overrides, f"mode={json.dumps(request.runner.name)}"]
     return (*found, *communicator_overrides(request))
 
 
@@ -40,7 +39,7 @@ def mpi_command(request: Request, *, is_json: bool = False, is_plan: bool = Fals
 
     It need not be here where it `is_plan`, to be typed elsewhere.
     """
-    servers, workers = job_size(request)
+    size = job_size(request.backend, request.runner)
     mpi = request.backend.mpi
     mpirun = shutil.which(mpi.mpirun)
     if mpirun is None:
@@ -50,7 +49,8 @@ def mpi_command(request: Request, *, is_json: bool = False, is_plan: bool = Fals
             raise ConfigError.of([problem])
         logger.warning("%s", problem)
         mpirun = mpi.mpirun
-    argv = [mpirun, "-n", str(workers if request.runner.is_collective else servers + workers)]
+    num_servers = 0 if request.runner.is_collective else size.servers
+    argv = [mpirun, "-n", str(num_servers + size.workers)]
     if mpi.hostfile:
         hostfile = Path(request.backend.file).parent / mpi.hostfile
         if not is_file(hostfile):
@@ -61,9 +61,7 @@ def mpi_command(request: Request, *, is_json: bool = False, is_plan: bool = Fals
         # Ranks go around the hosts: each gets a server, then a trainer.
         argv += ["--hostfile", str(hostfile), "--map-by", "node"]
     overrides = (
-        *request.source.overrides,
-        f"mode={json.dumps(request.runner.name)}",
-        f"{request.place}.class=cluster_train",
+        *class_overrides(request, "cluster_train"),
         *size_overrides(request),
         *communicator_overrides(request),
     )
@@ -73,25 +71,20 @@ def mpi_command(request: Request, *, is_json: bool = False, is_plan: bool = Fals
     return (*argv, *mpi.arguments, *train, *(["--json"] if is_json else []))
 
 
-def job_size(request: Request) -> tuple[int, int]:
-    """Parameter servers, and trainers or workers: what `submit` says, else what the runner says."""
-    submit, runner = request.backend.submit, request.runner
-    told = submit.model_fields_set
-    is_mpi = request.backend.backend == "MPI" or request.backend.cluster_type == "mpi"
-    if is_mpi:
-        is_told = "nodes" in told
-        return (submit.nodes, submit.nodes) if is_told else (runner.server_num, runner.worker_num)
-    servers = submit.k8s_ps_num if "k8s_ps_num" in told else runner.server_num
-    workers = submit.k8s_trainers if "k8s_trainers" in told else runner.worker_num
-    return servers, workers
+def class_overrides(request: Request, class_name: str) -> Iterator[str]:
+    """The overrides that were typed, with the runner, and its class in place of any that is among them."""
+    key = f"{request.place}.class"
+    yield from (each for each in request.source.overrides if each.partition("=")[0].strip() != key)
+    yield f"mode={json.dumps(request.runner.name)}"
+    yield f"{key}={class_name}"
 
 
 def size_overrides(request: Request) -> Iterator[str]:
     """The numbers of processes, for the runner."""
-    servers, workers = job_size(request)
-    yield f"{request.place}.worker_num={workers}"
+    size = job_size(request.backend, request.runner)
+    yield f"{request.place}.worker_num={size.workers}"
     if not request.runner.is_collective:
-        yield f"{request.place}.server_num={servers}"
+        yield f"{request.place}.server_num={size.servers}"
 
 
 def communicator_overrides(request: Request) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING
 from clickmill.errors import ConfigError
 from clickmill.launch.hosts import load_hosts
 from clickmill.launch.ssh_cluster import SshCluster, job_name
-from clickmill.submit.commands import communicator_overrides
+from clickmill.submit.commands import class_overrides, communicator_overrides
 from clickmill.submit.file_system import FS_NAME
 from clickmill.submit.package import collect_package, config_name
 from clickmill.submit.request import Outcome
@@ -97,8 +96,5 @@ def _hosts_file(request: Request) -> Path:
 
 def _source(request: Request) -> Source:
     source = replace(request.source, model=config_name(request.config) or request.source.model)
-    return source.with_overrides(
-        f"mode={json.dumps(request.runner.name)}",
-        f"{request.place}.class=cluster_train",
-        *communicator_overrides(request),
-    )
+    overrides = (*class_overrides(request, "cluster_train"), *communicator_overrides(request))
+    return replace(source, overrides=overrides)

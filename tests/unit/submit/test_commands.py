@@ -89,6 +89,75 @@ def test_single_process_that_no_cluster_can_train_is_an_error(folder: Path) -> N
     assert request("submit={}").check() == ()
 
 
+# What processes would refuse
+
+CARDS = examples.COLLECTIVE.replace("device: gpu", "device: gpu\n  selected_gpus: '0,1'")
+
+
+def refused(folder: Path, config: str, backend: str, *overrides: str) -> list[tuple[str | None, str | None]]:
+    """Place and key of what is wrong with a job, told before anything is started."""
+    write_job(folder, config, backend)
+    with pytest.raises(ConfigError) as error:
+        request(*overrides).check()
+    assert all("--set" not in str(problem) for problem in error.value.problems)
+    return [(problem.place, problem.key) for problem in error.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "key"),
+    [
+        ("cluster_type: k8s\nsubmit:\n  k8s_trainers: 2\n", "submit.k8s_trainers"),
+        ("cluster_type: mpi\nsubmit:\n  nodes: 2\n", "submit.nodes"),
+    ],
+)
+def test_more_workers_than_cards_are_told_where_backend_yaml_asks_for_them(
+    folder: Path, sizes: str, key: str
+) -> None:
+    found = refused(folder, examples.COLLECTIVE, f"backend: Local\n{sizes}")
+    assert found == [(f"backend.yaml:4:{len(key.partition('.')[2]) + 5}", key)]
+    with pytest.raises(
+        ConfigError, match=r"is 2, but `selected_gpus` names 1 card, and .*; name 2 cards there"
+    ):
+        request().check()
+    write_job(folder, CARDS, f"backend: Local\n{sizes}")
+    assert request().check() == ()
+
+
+def test_more_workers_than_cards_are_told_where_the_runner_asks_for_them(folder: Path) -> None:
+    config = examples.COLLECTIVE.replace("device: gpu", "device: gpu\n  worker_num: 3")
+    line = next(number for number, text in enumerate(config.splitlines(), 1) if "worker_num" in text)
+    assert refused(folder, config, "backend: Local\n") == [(f"config.yaml:{line}:15", "runner.0.worker_num")]
+
+
+CLIPPED = CONFIG.replace("server_num: 3", "clip_norm: 1.0\n  distribute_strategy: sync\n  server_num: 3")
+
+
+@pytest.mark.parametrize(
+    ("backend", "size"),
+    [
+        ("backend: Local", "k8s_trainers: 2"),
+        ("backend: MPI", "nodes: 2"),
+        ("backend: Kubernetes\nkubernetes: {image: a/b:c}", "files: '*.py', k8s_trainers: 2"),
+    ],
+)
+def test_size_that_counts_is_the_one_that_is_checked(folder: Path, backend: str, size: str) -> None:
+    assert CLIPPED != CONFIG
+    found = refused(folder, CLIPPED, f"{backend}\nsubmit: {{{size}}}\n", "runner.0.worker_num=1")
+    assert [key for _, key in found] == ["runner.0.clip_norm"]
+    one = size.replace(": 2", ": 1")
+    write_job(folder, CLIPPED, f"{backend}\nsubmit: {{{one}}}\n")
+    request("dataset.0.data_path=/data/log").check()  # the runner says 5
+
+
+def test_folder_of_the_run_is_a_volume_on_kubernetes_whatever_the_runner_says(folder: Path) -> None:
+    backend = "backend: Kubernetes\nkubernetes: {image: a/b:c}\nsubmit: {files: '*.py'}\n"
+    write_job(folder, CONFIG, backend)
+    request("runner.0.output_path=s3://bucket/run", "dataset.0.data_path=/data/log").check()
+    write_job(folder, CONFIG, "backend: Local\n")
+    with pytest.raises(ConfigError, match="is a URL, and must be a path of this host"):
+        request("runner.0.output_path=s3://bucket/run").check()
+
+
 # The file system of the job
 
 HDFS = 'data_path: "hdfs:///logs/x"'
@@ -143,6 +212,18 @@ def test_plan_of_a_local_job_is_its_command(folder: Path) -> None:
     write_job(folder, CONFIG, "backend: Local\n")
     outcome = plan(request())
     assert outcome.command_line.startswith("clickmill train -m config.yaml --set 'mode=\"ps_cluster\"'")
+
+
+@pytest.mark.parametrize("backend", ["Local", "MPI", "SSH"])
+def test_class_of_a_runner_is_named_once_in_the_command(folder: Path, backend: str) -> None:
+    sizes = "nodes: 2" if backend == "MPI" else "k8s_trainers: 2"
+    write_job(
+        folder, CONFIG, f"backend: {backend}\nsubmit: {{{sizes}, files: '*.py'}}\nmpi: {{mpirun: 'true'}}\n"
+    )
+    (folder / "hosts.yaml").write_text("hosts: [me@one]\n")
+    command = plan(request("runner.0.class=train", "dataset.0.data_path=/data/log")).facts["command"]
+    own = "local_cluster_train" if backend == "Local" else "cluster_train"
+    assert [word for word in command if word.startswith("runner.0.class=")] == [f"runner.0.class={own}"]
 
 
 # MPI
