@@ -168,17 +168,38 @@ def test_roles_come_from_the_environment_of_the_seeds(folder: Path) -> None:
     assert_trained(json.loads(outcomes[2][0].splitlines()[-1]), folder)
 
 
-@pytest.mark.skipif(shutil.which("mpirun") is None, reason="mpirun is not installed (Debian: openmpi-bin)")
+HAS_MPI = pytest.mark.skipif(
+    shutil.which("mpirun") is None, reason="mpirun is not installed (Debian: openmpi-bin)"
+)
+MPI_OPTIONS = ("--allow-run-as-root", "--oversubscribe", "--bind-to", "none")
+
+
+def write_mpi(folder: Path, nodes: int) -> None:
+    (folder / "backend.yaml").write_text(
+        f"backend: MPI\nsubmit: {{nodes: {nodes}}}\nmpi: {{arguments: {' '.join(MPI_OPTIONS)}}}\n"
+    )
+
+
+@HAS_MPI
+@pytest.mark.parametrize("mode", ["ps", "collective"])
+def test_output_of_ranks_that_is_no_terminal_is_plain(folder: Path, mode: str) -> None:
+    write_config(folder, "cluster_train")
+    write_mpi(folder, 2)
+    output = run(folder, *RUN, "--set", f"runner.0.fleet_mode={mode}")
+    assert "logloss" in output
+    assert "\x1b" not in output
+    checkpoint = next(line for line in output.splitlines() if "checkpoint" in line)
+    assert checkpoint.rstrip().endswith("run/checkpoints/0"), "it is not folded either"
+
+
+@HAS_MPI
 def test_ranks_of_mpi_train(folder: Path) -> None:
     write_config(folder, "cluster_train")
-    options = ("--allow-run-as-root", "--oversubscribe", "--bind-to", "none")
-    (folder / "backend.yaml").write_text(
-        f"backend: MPI\nsubmit: {{nodes: 2}}\nmpi: {{arguments: {' '.join(options)}}}\n"
-    )
+    write_mpi(folder, 2)
     (summary,) = json.loads(run(folder, *RUN, "--json"))
     assert_trained(summary, folder)
     train = (*CLICKMILL, "train", "-m", "config.yaml")
-    resumed = ("mpirun", *options, "-n", "4", *train, "--json", "--resume")
+    resumed = ("mpirun", *MPI_OPTIONS, "-n", "4", *train, "--json", "--resume")
     (again,) = json.loads(run(folder, *resumed))
     assert again == summary, "a run that is over was not left as it is"
 

@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from clickmill.cli.output import talk
+from clickmill.launch.terminal import is_terminal
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -15,7 +16,7 @@ class FetchBar:
     """Shows how much has come, how fast, and how long the rest takes; words go above it."""
 
     def __init__(self, *, is_shown: bool = True) -> None:
-        self._is_shown = is_shown and sys.stderr.isatty()
+        self._is_shown = is_shown and is_terminal(sys.stderr)
         self._bar: Any = None
         self._task: Any = None
         self._total = 0

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import StorageError
+from clickmill.launch.terminal import is_terminal
 from clickmill.store.plain_json import plain_json
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def can_print(text: str) -> bool:
 def print_json(value: Any) -> None:
     """One JSON value on stdout, indented where a person reads it; NaN and infinity become null."""
     with stdout():
-        text = plain_json(value, indent=2 if sys.stdout.isatty() else None)
+        text = plain_json(value, indent=2 if is_terminal(sys.stdout) else None)
         sys.stdout.write((text if can_print(text) else json.dumps(json.loads(text))) + "\n")
 
 
@@ -61,8 +62,10 @@ def console() -> Console:
     """Stdout with colour where it is a terminal and `NO_COLOR` is not set."""
     from rich.console import Console
 
-    # Away from a terminal a table must not be folded to some default width.
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
+    if is_terminal(sys.stdout):
+        return Console(highlight=False)
+    # Away from a terminal a table must not be folded to some default width; there `FORCE_COLOR` counts, too.
+    return Console(highlight=False, force_terminal=False if sys.stdout.isatty() else None, width=160)
 
 
 def show(table: Table) -> None:

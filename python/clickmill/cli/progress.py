@@ -7,6 +7,8 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from clickmill.launch.terminal import is_terminal
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -19,7 +21,7 @@ def row_progress(
     words: str, *, total: int, is_shown: bool = True
 ) -> Iterator[Callable[[int, int], None] | None]:
     """Gives a function of (rows done, rows in all); None where nobody would see the bar."""
-    if not is_shown or not sys.stderr.isatty():
+    if not is_shown or not is_terminal(sys.stderr):
         yield None
         return
     from rich.console import Console
@@ -43,7 +45,7 @@ def training_observers(*, is_shown: bool) -> list[Observer]:
         from clickmill.launch.progress import ToldProgress
 
         return [ToldProgress()]
-    if not is_shown or not sys.stderr.isatty():
+    if not is_shown or not is_terminal(sys.stderr):
         return []
     from clickmill.cli.live import LiveProgress
 
@@ -52,7 +54,7 @@ def training_observers(*, is_shown: bool) -> list[Observer]:
 
 def cluster_display(*, is_shown: bool) -> Display | None:
     """One bar for all trainers of a cluster, where somebody would see it."""
-    if not is_shown or not sys.stderr.isatty():
+    if not is_shown or not is_terminal(sys.stderr):
         return None
     from clickmill.cli.cluster_bar import ClusterBar
 

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from clickmill.launch.failure import told_error
+from clickmill.launch.terminal import is_terminal
 from clickmill.store.durable import is_full
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Screen:
         self._stream: TextIO | None = sys.stderr if stream is None else stream
         self._display = display
         self._width = max((len(name) for name in names), default=0)
-        self._is_coloured = self._stream.isatty() and not os.environ.get("NO_COLOR")
+        self._is_coloured = is_terminal(self._stream) and not os.environ.get("NO_COLOR")
 
     def line(self, name: str, text: str) -> None:
         """`trainer 0 | text`; an error that was told as JSON in its words."""
