@@ -70,6 +70,10 @@ def with_value(key: str, value: str) -> str:
         ("port", "0", "port", "1 or more"),
         ("submit.k8s_trainers", "9223372036854775807", "submit.k8s_trainers", "100000 or less"),
         ("submit.k8s_ps_num", "2147483647", "submit.k8s_ps_num", "100000 or less"),
+        ("submit.nodes", "99999999999", "submit.nodes", "100000 or less"),
+        ("submit.k8s_cpu_cores", "100001", "submit.k8s_cpu_cores", "100000 or less"),
+        ("submit.k8s_ps_cores", "9223372036854775807", "submit.k8s_ps_cores", "100000 or less"),
+        ("submit.k8s_gpu_card", "100001", "submit.k8s_gpu_card", "100000 or less"),
     ],
 )  # fmt: skip
 def test_value_that_kubernetes_refuses_is_an_error_with_its_line(

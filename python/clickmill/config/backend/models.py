@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, PrivateAttr, SecretStr
 
-from clickmill._section import Count, PositiveCount, Words
+from clickmill._section import Count, Words
 from clickmill.config.backend.kubernetes import KubernetesConfig
-from clickmill.config.backend.pod_values import Pods
+from clickmill.config.backend.pod_values import Cards, Cores, Pods
 from clickmill.config.backend.section import Arguments, BackendSection, Line, Secret, any_case
 from clickmill.config.cluster import Communicator
 from clickmill.config.document import Document, KeyPath, Place, dotted
@@ -97,17 +97,17 @@ class SubmitConfig(BackendSection):
     PaddleCloud nothing else of it counts."""
     files: Words = ()
     """Files that go to the nodes, patterns like `./*.py`, relative to where the command is typed."""
-    nodes: PositiveCount = 1
+    nodes: Pods = 1
     """MPI: machines; each has a parameter server and a trainer."""
     k8s_trainers: Pods = 1
     """K8S: trainers, or workers of a collective job."""
-    k8s_cpu_cores: PositiveCount | None = None
+    k8s_cpu_cores: Cores | None = None
     """K8S: cores of each of them. Absent: 2 with parameter servers, 1 in a collective job."""
-    k8s_gpu_card: Count = 1
+    k8s_gpu_card: Cards = 1
     """K8S: cards of each worker of a collective job with `device: gpu`."""
     k8s_ps_num: Pods = 1
     """K8S: parameter servers."""
-    k8s_ps_cores: PositiveCount = 2
+    k8s_ps_cores: Cores = 2
     """K8S: cores of each of them."""
 
     @property

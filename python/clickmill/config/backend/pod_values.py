@@ -20,6 +20,8 @@ MAX_RESTARTS = MAX_INT32 - 100
 """A few more retries are allowed for than a job has restarts."""
 MAX_PODS = 100_000
 """Of one role: what Kubernetes takes as the number of pods of a Job."""
+MAX_CORES = 100_000
+"""Or cards, of one pod: far more than any node has."""
 WORKING_FOLDER = "/job"
 """Of pods; relative paths of mounts and of data lie below it."""
 PACKAGE = "/package"
@@ -153,4 +155,6 @@ Size = Annotated[Quantity, AfterValidator(_more_than_nothing)]
 """A quantity that must be said."""
 Pods = Annotated[Integer, Field(ge=1, le=MAX_PODS)]
 """How many of one role."""
+Cores = Annotated[Integer, Field(ge=1, le=MAX_CORES)]
+Cards = Annotated[Integer, Field(ge=0, le=MAX_CORES)]
 Restarts = Annotated[Integer, Field(ge=0, le=MAX_RESTARTS)]
