@@ -112,7 +112,7 @@ impl Coordinator {
         }
         let Some(run) = &self.run else { return false };
         if let Some(words) = run.too_many_bad_lines().or_else(|| run.no_sample()) {
-            self.end_run(WRONG_DATA, words);
+            self.end_for_all(WRONG_DATA, words);
             return true;
         }
         if run.ledger.stage() != Stage::Ended || self.snapshots.current.is_some() {
@@ -130,7 +130,7 @@ impl Coordinator {
             return false;
         }
         if let Some(words) = run.missed_slots() {
-            self.end_run(WRONG_DATA, words);
+            self.end_for_all(WRONG_DATA, words);
             return true;
         }
         let given_up = run.duties.given_up.clone();
@@ -154,10 +154,17 @@ impl Coordinator {
             record.duties.clear();
         }
         let store = self.store(Box::new(self.committed.clone()));
-        self.end_run(0, "all passes are done".to_owned());
-        let absent = self.never_joined();
+        self.end_for_all(0, "all passes are done".to_owned());
         if let Phase::Ending(ending) = &mut self.phase {
             ending.store = Some(store);
+        }
+    }
+
+    /// An end that was found by those who were there, which may be sooner than all are: empty data takes no time.
+    fn end_for_all(&mut self, exit_code: i32, words: String) {
+        self.end_run(exit_code, words);
+        let absent = self.never_joined();
+        if let Phase::Ending(ending) = &mut self.phase {
             ending.absent = absent;
         }
     }
@@ -343,8 +350,8 @@ mod tests {
         assert_eq!((told.exit_code, told.words.as_str()), (1, "the disk is full"));
     }
 
-    /// All passes of two trainers are done 2 s after the start; one of them has joined.
-    fn ended() -> Coordinator {
+    /// One of two trainers has joined, 2 s after the start.
+    fn starting() -> Coordinator {
         let mut coordinator = Coordinator::new(Settings::default(), None);
         coordinator.run = Some(Run::new(Job {
             trainers: 2,
@@ -353,6 +360,12 @@ mod tests {
         coordinator.began = Some(Duration::ZERO);
         coordinator.members.join("first", 7, 1, Duration::ZERO);
         coordinator.now = Duration::from_secs(2);
+        coordinator
+    }
+
+    /// All passes are done, and the one that has joined has gone.
+    fn ended() -> Coordinator {
+        let mut coordinator = starting();
         coordinator.end_well();
         coordinator.closed(7);
         coordinator.stored_end(coordinator.num_stores, &Ok(()));
@@ -389,6 +402,19 @@ mod tests {
         let told = |action: &Action| matches!(action, Action::Reply { reply: Reply::End { summary }, .. } if summary.exit_code == 0);
         assert!(actions.iter().any(told), "{actions:?}");
         assert!(!is_over(&mut coordinator), "the answer may still be on its way");
+        coordinator.closed(8);
+        assert!(is_over(&mut coordinator));
+    }
+
+    #[test]
+    fn a_trainer_that_was_still_starting_when_the_data_was_found_empty_hears_of_it() {
+        let mut coordinator = starting();
+        coordinator.end_for_all(WRONG_DATA, "there is no sample".to_owned());
+        coordinator.closed(7);
+        assert!(!is_over(&mut coordinator), "one of two has not come yet");
+        let actions = joins(&mut coordinator, 8);
+        let told = |action: &Action| matches!(action, Action::Reply { reply: Reply::End { summary }, .. } if summary.exit_code == WRONG_DATA);
+        assert!(actions.iter().any(told), "{actions:?}");
         coordinator.closed(8);
         assert!(is_over(&mut coordinator));
     }
