@@ -1,7 +1,10 @@
-"""While a role runs: whether another pod of the job has failed for good, and nothing is left to wait for.
+"""While a role runs: whether another pod of the job has failed for good, or all trainers have ended well.
 
-A scheduler may end the whole job then. Where none does, as with plain Jobs of Kubernetes, servers would wait
-for trainers that never come, and trainers for servers.
+A scheduler may end the whole job when one has failed. Where none does, as with plain Jobs of Kubernetes,
+servers would wait for trainers that never come, and trainers for servers.
+
+A server that was made again while the run was ending waits for trainers that have all gone by then. Nobody
+can tell it but the API server.
 """
 
 from __future__ import annotations
@@ -13,18 +16,22 @@ from typing import TYPE_CHECKING
 from clickmill.errors import ConfigError
 from clickmill.launch.pod.api_server import Refused, Unreachable
 from clickmill.launch.pod.peers import peer_of, peers_of
+from clickmill.launch.pod.pod import ROLE_LABEL
 from clickmill.launch.pod.waiting import lost
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from clickmill.errors import ClickmillError
-    from clickmill.launch.pod.api_server import ApiServer
-    from clickmill.launch.pod.pod import Pod
+    from clickmill.launch.pod.api_server import ApiServer, Json
+    from clickmill.launch.pod.peers import Peer
+    from clickmill.launch.pod.pod import Pod, PodRole
 
 logger = logging.getLogger(__name__)
 
 _LOOK_S = 15.0
+_AGAIN_S = 5.0
+"""To see a second time that trainers have ended; a server that they could tell ends by itself before."""
 
 
 class Lookout:
@@ -38,8 +45,11 @@ class Lookout:
         self._on_lost = on_lost
         self._look_s = look_s
         self._closed = threading.Event()
+        self._has_seen_end = False
         self.error: ClickmillError | None = None
         """Why the run cannot go on."""
+        self.is_over = False
+        """Whether the run has ended well, and this server is left behind."""
 
     def start(self) -> None:
         threading.Thread(target=self._watch, name="lookout", daemon=True).start()
@@ -48,28 +58,50 @@ class Lookout:
         self._closed.set()
 
     def _watch(self) -> None:
-        while not self._closed.wait(self._look_s):
+        while not self._closed.wait(min(self._look_s, _AGAIN_S) if self._has_seen_end else self._look_s):
             try:
                 self._look()
             except (Unreachable, Refused, ConfigError) as error:
                 logger.debug("pods cannot be looked at now: %s", error)  # the role has nothing to do with it
             if self.error is not None:
                 logger.error("%s", self.error)
-                self._on_lost()
-                return
+            elif self.is_over:
+                logger.info("all trainers have ended, and one of them well: the run is over")
+            else:
+                continue
+            self._on_lost()
+            return
 
     def _look(self) -> None:
+        found = [peer for peer in peers_of(self._pods("Failed")).values() if peer.exit_code is not None]
+        others = [peer for peer in self._of_run(found) if peer.title != self._pod.title]
+        if others:
+            self.error = lost(others[0])
+        elif self._pod.role == "pserver":
+            has_ended = self._have_trainers_ended()
+            self.is_over = has_ended and self._has_seen_end
+            self._has_seen_end = has_ended
+
+    def _have_trainers_ended(self) -> bool:
+        """Whether one has ended well, which they do only when all passes are done, and none runs any more."""
+        done = self._of_run(list(peers_of(self._pods("Succeeded", "trainer")).values()))
+        return bool(done) and not self._pods("Running", "trainer")
+
+    def _of_run(self, found: list[Peer]) -> list[Peer]:
+        if not found:
+            return []
         pod = self._pod
-        # From the memory of the API server, and as a rule there are none: it costs nobody anything.
-        failed = self._api.get(
+        own = peer_of(self._api.get(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"))
+        return [peer for peer in found if peer.is_of_run(own)]
+
+    def _pods(self, phase: str, role: PodRole | None = None) -> list[Json]:
+        """From the memory of the API server, and as a rule there are none: it costs nobody anything."""
+        pod = self._pod
+        listed = self._api.get(
             f"/api/v1/namespaces/{pod.namespace}/pods",
-            labelSelector=pod.selector,
-            fieldSelector="status.phase=Failed",
+            labelSelector=pod.selector if role is None else f"{pod.selector},{ROLE_LABEL}={role}",
+            fieldSelector=f"status.phase={phase}",
             resourceVersion="0",
         )
-        found = [peer for peer in peers_of(failed["items"]).values() if peer.exit_code is not None]
-        if not found:
-            return
-        own = peer_of(self._api.get(f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"))
-        others = [peer for peer in found if peer.title != pod.title and peer.is_of_run(own)]
-        self.error = lost(others[0]) if others else None
+        items: list[Json] = listed["items"]
+        return items

@@ -48,7 +48,7 @@ class RoleRun:
                 self.command.argv,
                 {**self.environ, **self.command.env, **left.variables},
                 grace_s=grace_s(self.environ),
-                before_end=self._leave,
+                before_end=lambda: None if lookout.is_over else self._leave(),
             )
             lookout = Lookout(self.api, self.pod, child.end)
             lookout.start()
@@ -64,6 +64,8 @@ class RoleRun:
             return self._end_well(is_asked=child.asked is not None)
         if lookout.error is not None:
             raise lookout.error
+        if lookout.is_over:
+            return 0
         return self._end_badly(code, child, told)
 
     def _end_well(self, *, is_asked: bool) -> int:

@@ -238,6 +238,17 @@ def test_a_server_that_is_deleted_while_others_train_does_not_end_well(api: Fake
     assert "role.ended role=pserver 0 exit_code=0" in server.words
 
 
+def test_a_server_that_was_made_again_when_the_run_was_over_ends_well(api: FakeApi, server):
+    """It waits for a trainer that brings the job, and all of them are done."""
+    api.put_pod(pod("ctr-pserver-0"))
+    ended = {"terminated": {"exitCode": 0, "finishedAt": "2026-11-18T01:00:01Z"}}
+    for index in range(2):
+        api.put_pod(pod(f"ctr-trainer-{index}", "trainer", phase="Succeeded", state=ended))
+    assert server.end() == 0
+    assert "all trainers have ended, and one of them well: the run is over" in server.words
+    assert "pod.snapshot" not in server.words
+
+
 def test_a_role_that_is_killed_is_told_of(server):
     children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
     assert len(children) == 1
