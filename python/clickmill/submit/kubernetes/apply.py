@@ -21,6 +21,7 @@ from clickmill.submit.kubernetes.names import ROLE_LABEL
 from clickmill.submit.kubernetes.old_job import (
     check_old,
     check_owner,
+    check_staying,
     file_changes,
     fresh_words,
     live,
@@ -85,6 +86,7 @@ def submit(
     jobs = workloads(plan)
     check_owner(cluster, plan, [*items, *jobs])
     old = old_workloads(cluster, plan)
+    check_staying(cluster, plan, [*([] if replace else old), *_there(cluster, items)])
     if not replace:
         check_old(cluster, plan, old, jobs)
     servers = settle_servers(cluster, plan, [] if replace else old)
@@ -109,6 +111,11 @@ def submit(
     if servers is not None and servers.words:
         tell(servers.words)
     return Submission(plan.names.job, plan.namespace, _whole_change(made), (*applied, *made))
+
+
+def _there(cluster: Cluster, items: list[Object]) -> list[Object]:
+    found = [live(cluster, item) for item in items]
+    return [item for item in found if item is not None]
 
 
 def _apply_workloads(cluster: Cluster, plan: JobPlan) -> list[Applied]:

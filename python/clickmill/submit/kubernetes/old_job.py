@@ -35,7 +35,7 @@ def check_old(cluster: Cluster, plan: JobPlan, old: list[Object], new: list[Obje
     finished = [phase for phase in map(finished_phase, old) if phase]
     if finished:
         message = f"job `{name}` in namespace `{plan.namespace}` is over: {finished[0]}"
-        raise StateError(message, hint=f"to run it again: {again}")
+        raise StateError(message, hint=f"to run it again: {again}. {over_words(cluster, plan)}")
     wanted = {(kind_of(job), job["metadata"]["name"]): job for job in new}
     changes = []
     for item in old:
@@ -57,12 +57,31 @@ def check_old(cluster: Cluster, plan: JobPlan, old: list[Object], new: list[Obje
         raise StateError(message, hint=f"end it first: {again}. {fresh_words(cluster, plan)}")
 
 
+def check_staying(cluster: Cluster, plan: JobPlan, items: list[Object]) -> None:
+    """Raises StateError where something of the job is being deleted: unchanged now, it would be gone soon."""
+    going = [item for item in items if item["metadata"].get("deletionTimestamp")]
+    if going:
+        names = ", ".join(_resource(item) for item in going)
+        message = f"job `{plan.names.job}` in namespace `{plan.namespace}` is being deleted: {names}"
+        list_jobs = cluster.command("job ls", plan.namespace)
+        raise StateError(message, hint=f"submit it again when it is gone; `{list_jobs}` tells")
+
+
 def fresh_words(cluster: Cluster, plan: JobPlan) -> str:
     """What to do where the run on the volume cannot go on."""
     delete = cluster.command(f"job delete {plan.names.job} --with-output", plan.namespace)
     return (
         "The run on its volume goes on then, which it cannot with another model, other data or other passes: "
         f"for those `{delete}` first, or another `submit.job_name`"
+    )
+
+
+def over_words(cluster: Cluster, plan: JobPlan) -> str:
+    """What to do where the run on the volume is done, and there is nothing left to train."""
+    delete = cluster.command(f"job delete {plan.names.job} --with-output", plan.namespace)
+    return (
+        "A run that is done stays on its volume, and is only trained on with more `epochs`: "
+        f"to begin anew `{delete}` first"
     )
 
 

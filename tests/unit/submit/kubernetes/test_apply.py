@@ -279,6 +279,26 @@ def test_a_job_that_is_over_is_refused_unless_it_is_replaced(
     assert "status" not in store.job
 
 
+def test_a_hint_for_a_job_that_is_over_says_that_its_run_stays(cluster: Cluster, store: Store) -> None:
+    submit(cluster, plan_of())
+    store.job["status"] = {"state": {"phase": "Completed"}}
+    with pytest.raises(StateError) as caught:
+        submit(cluster, plan_of())
+    assert "to begin anew `clickmill job delete criteo-job --with-output` first" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("name", ["jobs/criteo-job", "persistentvolumeclaims/criteo-job-output"])
+def test_a_job_that_is_being_deleted_is_not_called_unchanged(
+    cluster: Cluster, store: Store, name: str
+) -> None:
+    submit(cluster, plan_of())
+    path = next(path for path in store.objects if path.endswith(name))
+    store.objects[path]["metadata"]["deletionTimestamp"] = "2026-11-18T01:00:00Z"
+    with pytest.raises(StateError, match=f"is being deleted: .*`{name.rpartition('/')[2]}`") as caught:
+        submit(cluster, plan_of())
+    assert "submit it again when it is gone" in (caught.value.hint or "")
+
+
 def test_a_job_that_runs_in_the_other_way_is_refused(cluster: Cluster, store: Store) -> None:
     submit(cluster, plan_of())
     plain = plan_of("  scheduler: default\n")
