@@ -85,12 +85,14 @@ def _show(findings: list[Any]) -> None:
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in ("", "what", "state", "found", "remedy"):
         table.add_column(column, overflow="fold")
-    topic = ""
+    topic = remedy = ""
     for finding in findings:
         if topic and finding.topic != topic:
             table.add_section()
         shown = "" if finding.topic == topic else finding.topic
-        topic = finding.topic
+        # One that mends several things at once is long, and would hide what they are.
+        told = "the same" if finding.remedy and finding.remedy == remedy else finding.remedy
+        topic, remedy = finding.topic, finding.remedy
         row = (shown, escape(finding.what), _MARKS[finding.state], escape(finding.found))
-        table.add_row(*row, escape(finding.remedy))
+        table.add_row(*row, escape(told))
     show(table)

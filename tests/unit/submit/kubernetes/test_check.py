@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from clickmill.cli.cluster_check import _show
+from clickmill.submit.kubernetes.check.finding import Finding
 from clickmill.submit.kubernetes.check.objects import check_image, check_named
 from clickmill.submit.kubernetes.check.room import is_allowed, place
 
@@ -56,6 +58,21 @@ def test_an_image_is_known_by_the_names_that_nodes_give_it(image: str, names: li
     settings = plan_of().settings.model_copy(update={"image": image})
     (finding,) = check_image(settings, [_node(images=[names])])
     assert finding.state == state
+
+
+def test_where_an_image_is_cannot_be_said_by_who_may_not_look_at_nodes() -> None:
+    settings = plan_of().settings.model_copy(update={"image": "clickmill:dev"})
+    (finding,) = check_image(settings, None)
+    assert (finding.state, finding.found) == ("unknown", "this user may not look at nodes")
+    assert "--pull" in finding.remedy
+
+
+def test_a_remedy_for_several_things_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    remedies = ["kubectl mend all", "kubectl mend all", "", "kubectl mend all"]
+    _show([Finding("rights", f"thing {n}", "lacks", "no", each) for n, each in enumerate(remedies)])
+    lines = capsys.readouterr().out.splitlines()
+    told = [line.rstrip().rpartition("  ")[2] for line in lines if "thing" in line]
+    assert told == ["kubectl mend all", "the same", "no", "kubectl mend all"]
 
 
 def test_a_pull_secret_that_is_not_there_is_a_warning() -> None:

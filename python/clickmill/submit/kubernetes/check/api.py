@@ -63,7 +63,6 @@ def check_cluster(
     nodes = _nodes(cluster)
     if nodes is None:
         yield Finding("room", "nodes", "unknown", "this user may not look at nodes")
-        nodes = []
     if plan.settings.image or not is_any_job:
         yield from check_image(plan.settings, nodes)
     if plan.settings.image and is_pulled:

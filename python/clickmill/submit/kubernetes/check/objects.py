@@ -105,8 +105,11 @@ def _look(cluster: Cluster, kind: Kind, name: str, namespace: str) -> tuple[Obje
         return None, f"this user may not look at {kind.resource}"
 
 
-def check_image(settings: KubernetesConfig, nodes: list[Object]) -> Iterator[Finding]:
-    """Which nodes have it. A registry is not asked: nodes may reach one that this machine does not."""
+def check_image(settings: KubernetesConfig, nodes: list[Object] | None) -> Iterator[Finding]:
+    """Which nodes have it, where they may be looked at.
+
+    A registry is not asked: nodes may reach one that this machine does not.
+    """
     if not settings.image:
         remedy = "name it as `kubernetes.image`; deploy/docker/Dockerfile makes one"
         yield Finding("image", "kubernetes.image", "lacks", "is not set", remedy)
@@ -114,11 +117,14 @@ def check_image(settings: KubernetesConfig, nodes: list[Object]) -> Iterator[Fin
     names = _spellings(settings.image)
     having = [
         node["metadata"]["name"]
-        for node in nodes
+        for node in nodes or []
         if any(names & set(image.get("names") or []) for image in node["status"].get("images") or [])
     ]
     what = f"`{settings.image}`"
-    if having:
+    if nodes is None:
+        remedy = "`clickmill cluster check --pull` tries it with a pod"
+        yield Finding("image", what, "unknown", "this user may not look at nodes", remedy)
+    elif having:
         yield Finding("image", what, "ok", f"on {len(having)} of {len(nodes)} nodes")
     elif settings.image_pull_policy == "Never":
         words = "on none of the nodes, and `image_pull_policy: Never`"
