@@ -13,7 +13,7 @@ from clickmill.launch.failure import told_error
 from clickmill.submit.kubernetes.names import INSTANCE_LABEL, NAME_LABEL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from clickmill.jobs.job import Job
     from clickmill.kube.client import Cluster, Object
@@ -24,6 +24,17 @@ _INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 _NO_CODE = -1
 _STARTING = frozenset({"ContainerCreating", "PodInitializing", ""})
 _ROLES = ("pserver", "trainer", "worker")
+_OF_A_LOG = frozenset({"Error", "OOMKilled"})
+"""Reasons with which a kubelet gives the end of the log for last words, where a process has left none."""
+_ROUTINE = re.compile(r" - (?:DEBUG|INFO) - ")
+_TELLING = re.compile(
+    r"^\S+ \S+ - (?:ERROR|CRITICAL) - (?P<logged>.+)"
+    r"|^[A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Exit)\b(?!\()"
+    r"|^Fatal Python error: |^thread '.*' panicked at "
+)
+"""Lines of a log that say why a process ended; of a traceback the last one."""
+_MAX_CHARACTERS = 200
+"""Of what is taken from a log: it stands in a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +45,7 @@ class Ending:
     reason: str
     """The kubelet's word: `Error`, `OOMKilled`, `Completed`."""
     message: str
-    """What the process left behind: its error, or its last lines."""
+    """What the process left behind: its error, or what its log has of one."""
     finished: str
     hint: str | None = None
 
@@ -199,23 +210,39 @@ def _ending(ended: Object) -> Ending:
 
 def ending_of(code: int | None, reason: str, text: str, finished: str) -> Ending:
     """An ending with the error in its last words; without a code, one that the cluster brought about."""
-    message, hint = _last_words(text)
+    message, hint = _last_words(text, is_of_log=reason in _OF_A_LOG)
     return Ending(_NO_CODE if code is None else code, reason, message, finished, hint)
 
 
-def _last_words(text: str) -> tuple[str, str | None]:
-    """The error in a termination message, with its hint: told as JSON, as `error: ...`, or as plain lines."""
+def _last_words(text: str, *, is_of_log: bool) -> tuple[str, str | None]:
+    """The error in a termination message, with its hint: told as JSON, as `error: ...`, or by a log's end.
+
+    A launcher that is killed leaves nothing, and the end of its log is mostly of work that went well.
+    """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     for line in reversed(lines):
         told = told_error(line)
         if told is not None:
             return str(told["message"]), told.get("hint")
+    lines = [line for line in lines if not _ROUTINE.search(line)]
     errors = [place for place, line in enumerate(lines) if line.startswith("error: ")]
     if errors:
         lines = lines[errors[-1] :]
+    elif is_of_log:
+        return _told_by_log(lines), None
     hints = [line.removeprefix("hint: ") for line in lines if line.startswith("hint: ")]
     said = [line for line in lines if not line.startswith("hint: ")]
     return _one_line(" ".join(said).removeprefix("error: ")), hints[0] if hints else None
+
+
+def _told_by_log(lines: Sequence[str]) -> str:
+    """The last line that says why a process ended; empty where none does."""
+    for line in reversed(lines):
+        found = _TELLING.match(line)
+        if found:
+            words = _one_line(found["logged"] or line)
+            return words if len(words) <= _MAX_CHARACTERS else f"{words[: _MAX_CHARACTERS - 3]}..."
+    return ""
 
 
 def _index(metadata: Object) -> int | None:
@@ -236,5 +263,9 @@ def number_of_tries(job: Job) -> str:
     if not job.num_retries:
         return ""
     times = "once" if job.num_retries == 1 else f"{job.num_retries} times"
-    limit = "" if job.max_retries is None else f", of {job.max_retries} allowed"
-    return f"started again {times}{limit}"
+    if job.max_retries is None:
+        return f"started again {times}"
+    if job.num_retries > job.max_retries:
+        # The failure after the last restart counts as well, and so do pods that fail together.
+        return f"started again {times}, more than the {job.max_retries} that are allowed"
+    return f"started again {times}, of {job.max_retries} allowed"

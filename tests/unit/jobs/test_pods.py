@@ -6,9 +6,10 @@ import json
 
 import pytest
 
-from clickmill.jobs.pods import current, list_pods, pod_of
+from clickmill.jobs.job import find_job
+from clickmill.jobs.pods import current, list_pods, number_of_tries, pod_of
 
-from .objects import container, ended, plan, pod, running
+from .objects import container, ended, job_object, plan, pod, running
 
 PLAN = plan()
 
@@ -71,8 +72,29 @@ def test_states_are_what_people_look_for(item, state, detail):
             "spell it",
         ),
         (137, "", {"reason": "OOMKilled"}, "was killed for taking more memory than its limit", None),
-        (139, "last line", {}, "was killed by SIGSEGV: last line", None),
-        (1, "a\nb", {}, "ended with exit code 1, it failed while running: a b", None),
+        (139, "last line", {}, "was killed by SIGSEGV", None),
+        (137, "conds=0\n2026-11-18 22:47:54,504 - INFO - at work", {}, "was killed by SIGKILL", None),
+        (
+            1,
+            "Traceback:\n  raise ValueError(1)\nValueError: no\n2026-11-18 22:47:54,504 - INFO - x",
+            {},
+            "ended with exit code 1, it failed while running: ValueError: no",
+            None,
+        ),
+        (
+            1,
+            "2026-11-18 22:47:54,504 - ERROR - the disk is full\n2026-11-18 22:47:54,504 - INFO - x",
+            {},
+            "ended with exit code 1, it failed while running: the disk is full",
+            None,
+        ),
+        (
+            128,
+            "exec: clickmill: not found",
+            {"reason": "StartError"},
+            "ended with exit code 128: exec: clickmill: not found",
+            None,
+        ),
         (127, "", {}, "ended with exit code 127, its program is not in the image", None),
     ],
 )
@@ -82,6 +104,28 @@ def test_last_words_are_an_error_with_its_hint(code, message, more, words, hint)
     ending = pod_of(item).ending
     assert ending is not None
     assert (ending.words, ending.hint) == (words, hint)
+
+
+def test_what_a_log_says_of_an_end_is_cut(state, cluster):
+    state.add(ended(PLAN, "trainer", 0, 1, f"RuntimeError: {'x' * 500}"))
+    ending = list_pods(cluster, "ctr")[0].ending
+    assert ending is not None
+    assert len(ending.message) == 200
+    assert ending.message.endswith("x...")
+
+
+@pytest.mark.parametrize(
+    ("retries", "words"),
+    [
+        (0, ""),
+        (1, "started again once, of 5 allowed"),
+        (5, "started again 5 times, of 5 allowed"),
+        (6, "started again 6 times, more than the 5 that are allowed"),
+    ],
+)
+def test_restarts_are_told_with_their_limit(state, cluster, retries, words):
+    state.add(job_object(PLAN, phase="Running", retryCount=retries))
+    assert number_of_tries(find_job(cluster, "ctr")) == words
 
 
 def test_pods_come_by_role_and_number_the_newest_of_a_number_first(state, cluster):
