@@ -80,7 +80,7 @@ class Job:
     """Moment, as the API server writes it."""
     ended: str | None
     num_retries: int
-    """How often Volcano has started it, or pods of it, again."""
+    """How often Volcano has started it, or pods of it, again; of several Jobs, the one with most failures."""
     max_retries: int | None
 
     @property
@@ -248,7 +248,8 @@ def _of_jobs(name: str, items: Sequence[Object]) -> Job:
         message="" if failed is None else f"{failed.get('reason', '')} {failed.get('message', '')}".strip(),
         created=min(item["metadata"]["creationTimestamp"] for item in items),
         ended=max(each["lastTransitionTime"] for each in ended) if len(ended) == len(items) else None,
-        num_retries=sum((item.get("status") or {}).get("failed", 0) for item in items),
+        # Each Job has its own limit.
+        num_retries=max((item.get("status") or {}).get("failed", 0) for item in items),
         max_retries=_max_restarts(items[0]["spec"]["template"]) or items[0]["spec"].get("backoffLimit"),
     )
 

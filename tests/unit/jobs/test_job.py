@@ -66,6 +66,13 @@ def test_the_phase_of_plain_jobs_is_that_of_both(state, cluster, pserver, traine
         assert job.message == "Because of that"
 
 
+def test_failures_of_plain_jobs_are_those_of_the_worse_one(state, cluster):
+    *_, servers, trainers = submitted(plan(scheduler="default"))
+    state.add({**servers, "status": {"failed": 3}}, {**trainers, "status": {"failed": 3}})
+    job = find_job(cluster, "ctr")
+    assert (job.num_retries, job.max_retries) == (3, 5)
+
+
 def test_what_is_left_of_a_job_tells_what_became_of_it(state, cluster):
     state.add(*submitted(plan()))
     state.remove(kinds.VOLCANO_JOB, "ctr")
