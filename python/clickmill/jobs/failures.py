@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from clickmill.errors import ForbiddenError
@@ -35,6 +35,13 @@ class BadEnd:
     title: str
     """`trainer 0`."""
     ending: Ending
+    is_there: bool = True
+    """The pod, and with it its log."""
+
+    @property
+    def is_untold(self) -> bool:
+        """It has given up without knowing why others failed."""
+        return self.ending.message.startswith(UNTOLD)
 
     @property
     def role(self) -> str:
@@ -66,8 +73,31 @@ def bad_ends(cluster: Cluster, job: Job, pods: Sequence[Pod]) -> list[BadEnd]:
         # An earlier job may have had the same name.
         if failure.finished >= job.created:
             ending = ending_of(failure.exit_code, failure.reason, failure.message, failure.finished)
-            found.setdefault((failure.pod, failure.finished), BadEnd(failure.pod, failure.title, ending))
-    return sorted(found.values(), key=lambda each: each.ending.finished)
+            gone = BadEnd(failure.pod, failure.title, ending, is_there=False)
+            found.setdefault((failure.pod, failure.finished), gone)
+    return _with_causes(sorted(found.values(), key=lambda each: each.ending.finished))
+
+
+def _with_causes(ends: Sequence[BadEnd]) -> list[BadEnd]:
+    """With what others saw, where a pod gave up without knowing why those before it failed."""
+    cause = _last_known(ends)
+    if cause is None:
+        return list(ends)
+    return [_with_cause(end, cause) if end.is_untold else end for end in ends]
+
+
+def _with_cause(end: BadEnd, cause: BadEnd) -> BadEnd:
+    words = f"{end.ending.message.partition(';')[0]}; the last failure that is known: {cause.words}"
+    return replace(end, ending=replace(end.ending, message=words, hint=cause.ending.hint))
+
+
+def pods_with_causes(pods: Sequence[Pod], ends: Sequence[BadEnd]) -> list[Pod]:
+    """Pods that end in the words of `ends`, which know more than a pod does that gave up."""
+    known = {(end.pod, end.ending.finished): end.ending for end in ends}
+    return [
+        replace(pod, ending=known.get((pod.name, pod.ending.finished), pod.ending)) if pod.ending else pod
+        for pod in pods
+    ]
 
 
 def failure_reasons(job: Job, ends: Sequence[BadEnd]) -> list[Reason]:
@@ -89,10 +119,13 @@ def _weightiest(ends: Sequence[BadEnd]) -> BadEnd | None:
     if first is not None:
         return first
     # Of tries that were made again and again, the last one that knew what to say.
-    known = [
-        end for end in ends if end.ending.code not in _ASKED and not end.ending.message.startswith(UNTOLD)
-    ]
-    return known[-1] if known else ends[-1] if ends else None
+    return _last_known(ends) or (ends[-1] if ends else None)
+
+
+def _last_known(ends: Sequence[BadEnd]) -> BadEnd | None:
+    known = [end for end in ends if end.ending.code not in _ASKED and not end.is_untold]
+    telling = [end for end in known if end.ending.message or end.ending.reason == _OUT_OF_MEMORY]
+    return next(reversed(telling or known), None)
 
 
 def _final(job: Job, ends: Sequence[BadEnd]) -> Reason:
@@ -126,9 +159,22 @@ def _remedy(job: Job, end: BadEnd) -> str:
         return f"give it more: `kubernetes.resources.{end.role}.memory_limit`; {_AGAIN}"
     if end.ending.hint:
         return end.ending.hint
-    return f"mend that, then {_AGAIN}" if end.ending.code in FINAL_CODES else _logs(job, end.role)
+    if end.ending.code in FINAL_CODES and not end.is_untold:
+        return f"mend that, then {_AGAIN}"
+    return _logs(job, end.role) if end.is_there or not job.is_volcano else _no_log(job)
 
 
 def _logs(job: Job, role: str = "") -> str:
     options = f" --role {role}" if role else ""
     return f"`clickmill job logs {job.name}{options} -n {job.namespace}` may have what led to it"
+
+
+def _no_log(job: Job) -> str:
+    """Of a pod that Volcano has removed."""
+    if job.phase != "Failed":
+        return (
+            "its log went with its pod; "
+            f"`clickmill job logs {job.name} --follow -n {job.namespace}` shows it if it fails again"
+        )
+    book = f"`kubectl get configmap {failures_name(job.name)} -n {job.namespace} -o yaml`"
+    return f"its log went with its pod; {book} has the last words of each pod that failed"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import KubernetesError
 from clickmill.jobs.coordinator import find_coordinator
-from clickmill.jobs.failures import bad_ends, failure_code, failure_reasons
+from clickmill.jobs.failures import bad_ends, failure_code, failure_reasons, pods_with_causes
 from clickmill.jobs.gang import gang_reasons, is_gang_placed
 from clickmill.jobs.job import find_job
 from clickmill.jobs.moments import seconds_between
@@ -151,6 +151,7 @@ def status_of(cluster: Cluster, job: Job, *, is_brief: bool = False) -> JobStatu
     training, silence = _training(cluster, job, newest)
     # All that `ls` needs to know of failures is that there are some.
     ends = [] if is_brief or not job.workloads else bad_ends(cluster, job, pods)
+    newest = pods_with_causes(newest, ends)
     reasons = () if is_brief else tuple(find_reasons(cluster, job, pods, ends, training))
     return JobStatus(
         job=job,

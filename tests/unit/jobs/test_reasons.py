@@ -362,3 +362,36 @@ def test_a_failed_job_without_pods_still_says_why(state, cluster):
     assert reasons(cluster)["failure"].startswith(
         "trainer 0 was ended by the cluster (Evicted): The node was low on resource: memory; started again 6"
     )
+
+
+RAISED = {"exit_code": 1, "reason": "Error", "message": "error: trainer 1: RuntimeError: boom"}
+GIVEN_UP = "error: pods of the job have been started again 6 times; this one cannot tell why\nhint: look"
+
+
+def test_a_pod_that_gave_up_is_told_with_the_last_failure_that_others_saw(state, cluster):
+    raised = killed(20, **RAISED, pod="ctr-trainer-1", title="trainer 1")
+    given_up = ended(plan(), "trainer", 0, 5, GIVEN_UP)
+    state.add(job_object(plan(), phase="Failed", retryCount=6), given_up, written(killed(10), raised))
+    status = job_status(cluster, "ctr")
+    assert status.pods[0].ending is not None
+    assert status.pods[0].ending.message == (
+        "pods of the job have been started again 6 times; the last failure that is known: trainer 1 ended "
+        "with exit code 1, it failed while running: RuntimeError: boom"
+    )
+    assert status.reasons[0].words.startswith("trainer 1 ended with exit code 1, it failed while running: R")
+
+
+@pytest.mark.parametrize(
+    ("phase", "remedy"),
+    [
+        ("Failed", "`kubectl get configmap ctr-failures -n team -o yaml`"),
+        ("Running", "job logs ctr --follow"),
+    ],
+)
+def test_nobody_is_sent_to_the_log_of_a_pod_that_volcano_has_removed(state, cluster, phase, remedy):
+    made = plan(pservers=1, trainers=1)
+    state.add(job_object(made, phase=phase, retryCount=1), written(killed(20, **RAISED)))
+    state.add(*(running(made, role, 0) for role in ("pserver", "trainer")))
+    words = reasons(cluster)["failure" if phase == "Failed" else "crash"]
+    assert "its log went with its pod" in words
+    assert remedy in words

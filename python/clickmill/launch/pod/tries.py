@@ -42,9 +42,8 @@ class Tries:
         if self.restarts is None or self.max_restarts is None or self.restarts <= self.max_restarts:
             return
         raise GaveUpError(
-            f"{UNTOLD} {self.restarts} times; "
-            "the last one ended before it could tell why, out of memory for one",
-            hint="`kubectl describe` and `kubectl get events` tell how containers ended; "
+            f"{UNTOLD} {self.restarts} times; this one cannot tell why those before it ended",
+            hint="`clickmill job status` and `kubectl get events` tell how they did; "
             "`kubernetes.max_restarts` says how often they are started again",
         )
 
