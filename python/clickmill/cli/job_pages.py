@@ -71,7 +71,9 @@ def status_page(status: JobStatus) -> Group:
         parts.append(_pods(status))
     for reason in status.reasons:
         style = "red" if reason.kind in {"failure", "crash"} else "yellow"
-        parts.append(Text(f"{reason.kind}: {reason.words}", style=style))
+        is_named = reason.words.startswith(f"{reason.kind} ")
+        words = reason.words if is_named else f"{reason.kind}: {reason.words}"
+        parts.append(Text(words, style=style))
         if reason.remedy:
             parts.append(Text(f"  hint: {reason.remedy}"))
     if status.silence:
@@ -113,7 +115,10 @@ def _training_lines(training: Training) -> list[str]:
     )
     progress = "" if training.progress is None else f", {training.progress:.0%} of its units"
     first = f"{training.phase}, {training.strategy or '-'}, {passes}{progress}"
-    numbers = [f"{training.samples:,} samples", f"{training.samples_per_s:,.0f} samples/s"]
+    speed = f"{training.samples_per_s:,.0f} samples/s"
+    if training.stands_still and training.samples:
+        speed = "stands still"
+    numbers = [f"{training.samples:,} samples", speed]
     stage = "validation " if training.is_validation else ""
     numbers += [
         f"{stage}{name} {training.metrics[name]:.4f}"
@@ -138,7 +143,9 @@ def _summary_words(status: JobStatus) -> str:
     shown = [
         f"{name} {summary[name]:.4f}" for name in ("auc", "logloss", "rmse") if summary.get(name) is not None
     ]
-    return ", ".join([f"{summary.get('passes', '?')} passes", f"{status.samples or 0:,} samples", *shown])
+    num_passes = summary.get("passes", "?")
+    passes = "1 pass" if num_passes == 1 else f"{num_passes} passes"
+    return ", ".join([passes, f"{status.samples or 0:,} samples", *shown])
 
 
 def _pods(status: JobStatus) -> Table:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import ClickmillError, KubernetesError, StateError
 from clickmill.jobs.token import job_token
-from clickmill.jobs.waits import lasting
+from clickmill.jobs.waits import is_at_fence, lasting, waits_of
 from clickmill.kube.proxy import PodProxy
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ _METRICS = "metrics"
 _DEFAULT_PORT = 30241
 _OK, _NOT_FOUND, _REFUSED = 200, 404, 409
 _LOOK_DEADLINE_S = 5.0
+_STILL = frozenset({"gathering", "loading"})
+"""Phases in which servers are missing, or have no rows yet."""
 _ORDER_DEADLINE_S = 30.0
 
 
@@ -57,6 +59,11 @@ class Training:
     """Why the last attempt came to nothing; None where it did not."""
     waiting: tuple[str, ...]
     """Whom all wait for."""
+
+    @property
+    def stands_still(self) -> bool:
+        """Nobody trains, whatever the last speed of those who wait was."""
+        return self.phase in _STILL or any(map(is_at_fence, self.waiting))
 
     def to_dict(self) -> Message:
         return asdict(self)
@@ -139,5 +146,5 @@ def training_of(status: Message) -> Training:
         snapshot=snapshot["committed"],
         snapshot_age_s=snapshot["age_s"],
         snapshot_failure=snapshot["failure"],
-        waiting=lasting(status["waiting"]),
+        waiting=lasting(waits_of(status)),
     )

@@ -11,7 +11,7 @@ from clickmill.errors import ClickmillError, ConfigError, ConflictError, Deadlin
 from clickmill.jobs.coordinator import find_coordinator
 from clickmill.jobs.job import find_job, role_of
 from clickmill.jobs.pods import current, list_pods
-from clickmill.jobs.waits import WaitTeller
+from clickmill.jobs.waits import WaitTeller, waits_of
 from clickmill.kube import kinds
 from clickmill.kube.kinds import kind_of
 from clickmill.submit.kubernetes.config_map import PSERVERS_KEY, TRAINERS_KEY
@@ -172,7 +172,7 @@ def _await_move(
                 return
             reason = status["scaling_failure"] or "the run has ended"
             raise ClickmillError(f"the job was not scaled to {number} pservers: {reason}")
-        teller.look(status["waiting"])
+        teller.look(waits_of(status))
         if time.monotonic() > deadline:
             raise DeadlineError(
                 f"buckets have not moved to {number} pservers after {deadline_s:g} seconds",

@@ -17,6 +17,7 @@ from clickmill.jobs.obstacles import obstacles
 from clickmill.jobs.pods import current, list_pods
 from clickmill.jobs.reasons import Reason
 from clickmill.jobs.summary import run_summary
+from clickmill.jobs.waits import waiting_reasons
 from clickmill.launch.pod.verdict import FAILURE
 from clickmill.store.durable import FULL
 
@@ -203,7 +204,7 @@ def find_reasons(
         found += [
             *_server_reasons(cluster, job, training),
             *_snapshot_reasons(training),
-            *(Reason("waiting", words) for words in training.waiting),
+            *waiting_reasons(job, newest, training.waiting),
         ]
     return found
 

@@ -11,7 +11,7 @@ from clickmill.jobs.coordinator import find_coordinator, training_of
 from clickmill.jobs.job import find_job, look_up
 from clickmill.jobs.output import remember_image
 from clickmill.jobs.pods import current, list_pods
-from clickmill.jobs.waits import WaitTeller
+from clickmill.jobs.waits import WaitTeller, waits_of
 from clickmill.jobs.workloads import remove_workloads
 from clickmill.kube import kinds
 from clickmill.submit.kubernetes.rights import Right, require
@@ -135,7 +135,7 @@ def _keep(
                 hint="mend that and try again; or `--force`, which goes on from the last snapshot",
             )
         _check_time(job, deadline)
-        teller.look(status["waiting"])
+        teller.look(waits_of(status))
         time.sleep(_LOOK_S)
 
 
@@ -162,7 +162,7 @@ def _await_end(
     while True:
         try:
             last, heard = coordinator.status(), time.monotonic()
-            teller.look(last["waiting"])
+            teller.look(waits_of(last))
         except KubernetesError as error:
             # It has gone, which is what was asked for; its pod may linger for others to end. Where it is the
             # way to it that is gone, nothing is lost: a snapshot is committed.
