@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from clickmill.errors import ForbiddenError
 from clickmill.jobs.events import warnings
+from clickmill.jobs.job import role_of
 from clickmill.jobs.moments import seconds_between
 from clickmill.jobs.reasons import Reason, listed
 from clickmill.kube import kinds
@@ -56,7 +57,7 @@ def obstacles(cluster: Cluster, job: Job, pods: Sequence[Pod]) -> list[Reason]:
         *_volumes(cluster, claims, events),
         *_mounts(pods, events),
         *_configs(pods),
-        *_refused(job, pods, events),
+        *(list(_refused(job, pods, events)) or _backing_off(job, pods)),
         *_lost(cluster, pods),
     ]
     return list(dict.fromkeys(found))
@@ -160,6 +161,30 @@ def _refused(job: Job, pods: Sequence[Pod], events: Sequence[Event]) -> Iterator
             if sign in event.message and event.kind in {"Job", "PodGroup", "Pod"}:
                 yield Reason(kind, f"pods cannot be made: {_innermost(event.message)}", remedy)
                 return
+
+
+def _backing_off(job: Job, pods: Sequence[Pod]) -> Iterator[Reason]:
+    """Pods that plain Kubernetes makes again when it has waited, longer after each failure."""
+    if job.is_volcano:
+        return
+    for workload in job.workloads:
+        role = role_of(workload["spec"]["template"])
+        num_failed = (workload.get("status") or {}).get("failed", 0)
+        there = {pod.index for pod in pods if pod.role == role and not _has_failed(pod)}
+        missing = [
+            f"{role} {index}" for index in range(workload["spec"]["completions"]) if index not in there
+        ]
+        if num_failed and missing:
+            are, have = "is" if len(missing) == 1 else "are", "has" if num_failed == 1 else "have"
+            words = (
+                f"{listed(missing)} {are} not there: the Job controller waits before it makes pods again, "
+                f"10 s after a failure and twice as long after each further one; {num_failed} {have} failed"
+            )
+            yield Reason("pod", words)
+
+
+def _has_failed(pod: Pod) -> bool:
+    return (pod.item.get("status") or {}).get("phase") == "Failed"
 
 
 def _innermost(message: str) -> str:

@@ -319,6 +319,23 @@ def test_a_crash_loop_is_told_with_its_count(state, cluster):
     )
 
 
+def test_pods_that_plain_kubernetes_is_slow_to_make_again_are_told(state, cluster):
+    made = plan(pservers=1, trainers=3, scheduler="default")
+    items = bound(made)
+    items[-2]["status"] = {"ready": 1}
+    items[-1]["status"] = {"ready": 1, "failed": 2}
+    state.add(
+        *items,
+        node("n1", cpu="64", memory="64Gi"),
+        running(made, "pserver", 0, name="ctr-pserver-0-a"),
+        running(made, "trainer", 1, name="ctr-trainer-1-b", created="2026-01-31T08:20:00Z"),
+        ended(made, "trainer", 2, 1, name="ctr-trainer-2-a"),
+    )
+    found = reasons(cluster)["pod"]
+    assert found.startswith("trainer 0, trainer 2 are not there: the Job controller waits before it makes")
+    assert "; 2 have failed" in found
+
+
 def test_a_job_that_is_done_needs_no_reasons(state, cluster):
     made = plan()
     told = json.dumps({"passes": 1, "samples": 5000, "auc": 0.77})
