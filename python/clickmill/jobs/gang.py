@@ -159,8 +159,10 @@ def _node_words(room: NodeRoom, template: Object, asked: Amounts) -> str:
     return f"node `{room.name}` lacks {words(short)}" if short else f"node `{room.name}` has room for one"
 
 
-def _look_again(cluster: Cluster, job: Job) -> str | None:
+def _look_again(cluster: Cluster, job: Job, pods: Sequence[Pod]) -> str | None:
     """What helps where Volcano has not noticed that a claim has its volume; `binding` has the reason."""
+    if job.num_retries or any(pod.node for pod in pods):
+        return None  # it has placed pods with these claims, and has only not come to the others yet
     for name in job.claims:
         try:
             claim = cluster.get(kinds.CLAIM, name)
@@ -182,7 +184,7 @@ def _told(cluster: Cluster, job: Job, pods: Sequence[Pod]) -> list[Reason]:
     for condition in reversed(((group or {}).get("status") or {}).get("conditions") or []):
         if condition["type"] == _UNSCHEDULABLE and condition["status"] == "True":
             words = f"the gang is not scheduled: {condition.get('message', '')}"
-            return [Reason("gang", words, _look_again(cluster, job))]
+            return [Reason("gang", words, _look_again(cluster, job, pods))]
     for pod in pods:
         if pod.is_unscheduled and pod.detail:
             return [Reason("resources", f"{pod.title} is not scheduled: {pod.detail}")]

@@ -131,7 +131,7 @@ def _mounts(pods: Sequence[Pod], events: Sequence[Event]) -> Iterator[Reason]:
     told: dict[str, list[str]] = {}
     for event in events:
         pod = starting.get(event.about)
-        if pod is None or seconds_between(pod.created) < _FIRST_TRIES_S:
+        if pod is None or seconds_between(_came_to_node(pod)) < _FIRST_TRIES_S:
             continue
         if event.reason in _MOUNT_REASONS:
             titles = told.setdefault(event.message, [])
@@ -140,6 +140,11 @@ def _mounts(pods: Sequence[Pod], events: Sequence[Event]) -> Iterator[Reason]:
     for message, titles in told.items():
         remedy = "is the volume there, and can it be used from that node? `kubectl describe pod` has more"
         yield Reason("volume", f"{listed(titles)} cannot start: {message}", remedy)
+
+
+def _came_to_node(pod: Pod) -> str:
+    """When; a pod may have waited for its node for long."""
+    return str((pod.item.get("status") or {}).get("startTime") or pod.created)
 
 
 def _configs(pods: Sequence[Pod]) -> Iterator[Reason]:
@@ -157,6 +162,8 @@ def _refused(job: Job, pods: Sequence[Pod], events: Sequence[Event]) -> Iterator
     if len(pods) >= job.num_pods:
         return
     for event in events:
+        if event.reason in _MOUNT_REASONS:
+            continue  # of a pod that was made: a node may be told of it before it may read its volumes
         for sign, kind, remedy in _REFUSALS:
             if sign in event.message and event.kind in {"Job", "PodGroup", "Pod"}:
                 yield Reason(kind, f"pods cannot be made: {_innermost(event.message)}", remedy)

@@ -149,7 +149,10 @@ def status_of(cluster: Cluster, job: Job, *, is_brief: bool = False) -> JobStatu
     if job.phase == "Pending" and not job.is_volcano and any(pod.is_running for pod in newest):
         # The controller of plain Jobs counts its pods late when it is busy.
         job = replace(job, phase="Running")
+    summary = run_summary(newest)
     training, silence = _training(cluster, job, newest)
+    if summary is not None:
+        silence = None  # the run is over, though pods are on their way out still
     # All that `ls` needs to know of failures is that there are some.
     ends = [] if is_brief or not job.workloads else bad_ends(cluster, job, pods)
     newest = pods_with_causes(newest, ends)
@@ -159,7 +162,7 @@ def status_of(cluster: Cluster, job: Job, *, is_brief: bool = False) -> JobStatu
         pods=tuple(newest),
         training=training,
         silence=silence,
-        summary=None if training is not None else run_summary(newest),
+        summary=None if training is not None else summary,
         reasons=reasons,
         num_failures=Counter(end.title for end in ends),
         exit_code=_exit_code(job, newest, ends, reasons),
@@ -244,6 +247,6 @@ def _training(cluster: Cluster, job: Job, pods: Sequence[Pod]) -> tuple[Training
         coordinator = find_coordinator(cluster, job.name, pods)
         return (None, None) if coordinator is None else (coordinator.training(), None)
     except KubernetesError as error:
-        if error.status == _UNAVAILABLE and job.phase != "Completing":
-            return None, "pserver 0 does not answer yet"
-        return None, str(error)
+        if error.status != _UNAVAILABLE:
+            return None, str(error)
+        return None, None if job.phase == "Completing" else "pserver 0 does not answer yet"

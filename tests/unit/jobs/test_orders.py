@@ -94,6 +94,15 @@ def test_a_coordinator_that_does_not_answer_is_told(state, cluster):
     assert job_status(cluster, "ctr").silence == "pserver 0 does not answer yet"
 
 
+def test_nothing_is_missing_of_a_run_that_is_over_while_its_servers_leave(state, cluster):
+    made = plan()
+    state.add(*submitted(made, phase="Running"), running(made, "pserver", 0), secret())
+    told = json.dumps({"passes": 1, "samples": 5000, "auc": 0.77})
+    state.add(ended(made, "trainer", 0, 0, told), ended(made, "trainer", 1, 0))
+    status = job_status(cluster, "ctr")
+    assert (status.silence, status.samples) == (None, 5000)
+
+
 def test_a_plain_job_whose_pods_are_not_counted_yet_is_running_when_one_runs(state, cluster):
     made = plan(scheduler="default")
     state.add(*submitted(made))

@@ -117,6 +117,27 @@ def test_what_the_scheduler_says_is_told_where_nodes_may_not_be_looked_at(state,
     assert reasons(cluster) == {"gang": "the gang is not scheduled: 3/3 tasks in gang -> None"}
 
 
+@pytest.mark.parametrize(("retries", "is_advised"), [(0, True), (1, False)])
+def test_volcano_is_made_to_look_again_only_where_it_has_placed_no_pod_yet(
+    state, cluster, retries, is_advised
+):
+    state.forbidden |= {"nodes", "queues.scheduling.volcano.sh"}
+    made = plan()
+    items = bound(made)
+    claim = next(item for item in items if item["kind"] == "PersistentVolumeClaim")
+    claim["metadata"]["annotations"] = {"volume.kubernetes.io/storage-provisioner": "example.com/folder"}
+    items[-1]["status"]["retryCount"] = retries
+    condition = {"type": "Unschedulable", "status": "True", "message": "3/3 tasks in gang"}
+    group = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "ctr-uid-ctr"},
+        "status": {"phase": "Inqueue", "conditions": [condition]},
+    }
+    state.add(*items, group)
+    assert ("kubectl annotate pods" in reasons(cluster)["gang"]) == is_advised
+
+
 def test_trainers_that_find_no_room_do_not_stop_those_that_have(state, cluster):
     made = plan(trainers=2)
     there = [running(made, "pserver", index) for index in range(2)] + [running(made, "trainer", 0)]
@@ -208,6 +229,16 @@ def test_a_volume_that_a_node_may_not_read_at_once_is_no_trouble_yet(state, clus
     young = pod(made, "trainer", 0, node="n1", created=now)
     state.add(*bound(made), running(made, "pserver", 0), young, trouble)
     assert "volume" not in reasons(cluster)
+
+
+def test_a_pod_that_waited_for_its_node_has_its_time_to_mount_too(state, cluster):
+    made = plan(pservers=1, trainers=2)
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    message = 'persistentvolumeclaims "ctr-output" is forbidden: no relationship found between node and it'
+    late = pod(made, "trainer", 0, node="n1", startTime=now)
+    trouble = event("ctr-trainer-0", "Pod", "FailedMount", message, now)
+    state.add(*bound(made), running(made, "pserver", 0), late, trouble)
+    assert not {"access", "volume"} & set(reasons(cluster))
 
 
 VOLCANO_WORDS = (
