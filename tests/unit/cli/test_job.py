@@ -12,6 +12,7 @@ import yaml
 from clickmill.cli.job import parse_duration
 from clickmill.errors import ConfigError
 from clickmill.kube import kinds
+from tests.unit.jobs import scripted
 from tests.unit.jobs.objects import ended, job_object, node, plan, queue, running, submitted
 from tests.unit.jobs.stand_in import NAMESPACE, StandIn, stand_in
 
@@ -84,6 +85,25 @@ def test_the_status_of_a_failed_job_ends_with_its_code(run: Run, state: StandIn)
     as_json = run("job", "status", "ctr", "--json")
     assert as_json.exit_code == 3
     assert json.loads(as_json.stdout)["reasons"][0]["remedy"] == "add some"
+
+
+def test_the_status_of_a_job_that_is_done_has_its_numbers(run: Run, state: StandIn):
+    told = json.dumps({"passes": 1, "samples": 5000, "auc": 0.7654})
+    state.add(*submitted(plan(), phase="Completed"), ended(plan(), "trainer", 0, 0, told))
+    assert "\n1 pass, 5,000 samples, auc 0.7654\n" in run("job", "status", "ctr").stdout
+
+
+def test_the_status_of_a_job_that_waits_says_for_whom_once(run: Run, state: StandIn):
+    made = plan(pservers=1, trainers=1)
+    metadata = {"name": "ctr-token"}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"token": "dA=="}}
+    pods = [running(made, role, 0) for role in ("pserver", "trainer")]
+    state.add(*submitted(made, phase="Running"), secret, *pods)
+    waits = scripted.running(waiting=["waiting for the commit file of a snapshot; gives up in 9 s"])
+    with scripted.scripted(waits, lambda *_: None) as told:
+        state.ports["ctr-pserver-0"] = told.port
+        result = run("job", "status", "ctr")
+    assert "\nwaiting for the commit file of a snapshot; gives up in 9 s\n" in result.stdout
 
 
 def test_a_watched_job_is_shown_until_it_is_over(run: Run, state: StandIn):
