@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from clickmill.errors import KubernetesError
+from clickmill.errors import ClusterUnreachableError, KubernetesError
 from clickmill.jobs.coordinator import find_coordinator
 from clickmill.jobs.failures import bad_ends, failure_code, failure_reasons, pods_with_causes
 from clickmill.jobs.gang import gang_reasons, is_gang_placed
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 
 _UNAVAILABLE = 503
+_STARTS_WITHIN_S = 60.0
+"""How long a pserver may take before it answers; images are there by then."""
 _LASTING = frozenset({"image", "volume", "quota", "access"})
 """Kinds of reasons that only a person can remove; room comes by itself."""
 
@@ -247,6 +249,15 @@ def _training(cluster: Cluster, job: Job, pods: Sequence[Pod]) -> tuple[Training
         coordinator = find_coordinator(cluster, job.name, pods)
         return (None, None) if coordinator is None else (coordinator.training(), None)
     except KubernetesError as error:
-        if error.status != _UNAVAILABLE:
+        # The API server has just listed the pods: what does not answer in time is the pod behind it.
+        if error.status != _UNAVAILABLE and not isinstance(error, ClusterUnreachableError):
             return None, str(error)
-        return None, None if job.phase == "Completing" else "pserver 0 does not answer yet"
+        return None, None if job.phase == "Completing" else _silence(job, pods)
+
+
+def _silence(job: Job, pods: Sequence[Pod]) -> str:
+    first = next(pod for pod in pods if pod.role == "pserver" and pod.index == 0)
+    if first.is_leaving or seconds_between(first.created) < _STARTS_WITHIN_S:
+        return "pserver 0 does not answer yet"
+    command = f"kubectl delete pod {first.name} -n {job.namespace}"
+    return f"pserver 0 does not answer; if it hangs, `{command}` has it made anew"

@@ -88,10 +88,22 @@ def test_the_status_comes_from_the_coordinator_with_the_token_of_the_job(state, 
         assert "does not take the token" in (silent.silence or "")
 
 
-def test_a_coordinator_that_does_not_answer_is_told(state, cluster):
-    started(state)
-    state.add(secret())
-    assert job_status(cluster, "ctr").silence == "pserver 0 does not answer yet"
+@pytest.mark.parametrize(
+    ("created", "words"),
+    [
+        ("2999-12-31T08:00:00Z", "pserver 0 does not answer yet"),
+        (
+            "2026-01-31T08:00:05Z",
+            "pserver 0 does not answer; if it hangs, `kubectl delete pod ctr-pserver-0 -n team` has",
+        ),
+    ],
+)
+def test_a_coordinator_that_does_not_answer_is_told(state, cluster, created, words):
+    made = started(state)
+    state.add(secret(), running(made, "pserver", 0, created=created))
+    silence = job_status(cluster, "ctr").silence
+    assert silence is not None
+    assert silence.startswith(words)
 
 
 def test_nothing_is_missing_of_a_run_that_is_over_while_its_servers_leave(state, cluster):
