@@ -110,7 +110,7 @@ def test_a_server_that_is_missing_is_waited_for_and_named(tmp_path):
         start(running, "async", pservers=1, trainers=1)
         running.admin.scale(2, print, is_waiting=False)
         status = running.wait_for(lambda status: bool(status["waiting"]))
-        assert "pserver 1, which has not registered yet" in status["waiting"][0]
+        assert "pserver 1, which has not registered yet" in status["waiting"][0]["words"]
         assert status["scaling_waits_for"] == [1]
         running.pserver()
         running.wait_for(lambda status: status["num_servers"] == 2)

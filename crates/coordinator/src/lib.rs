@@ -48,3 +48,4 @@ pub use reading::{Limits, Reading};
 pub use route::{NUM_BUCKETS, Route};
 pub use settings::Settings;
 pub use status::{MetricsStatus, ServerStatus, SnapshotStatus, Status, TrainerStatus};
+pub use waits::{WaitKind, WaitStatus};

@@ -351,27 +351,32 @@ impl Members {
 
     pub(crate) fn trainer_words(&self, incarnation: u64) -> String {
         match self.trainers.get(&incarnation) {
+            // Whoever started it has numbered it; the number here only says who came first.
+            Some(trainer) if trainer.name.starts_with("trainer ") => trainer.name.clone(),
             Some(trainer) => format!("trainer {} ({})", trainer.number, trainer.name),
             None => format!("trainer of incarnation {incarnation}"),
         }
     }
 
-    /// `pserver 1 (10.0.0.2:30240), lost 12 s ago`.
-    pub(crate) fn server_words(&self, index: u32, now: Duration) -> String {
+    /// `pserver 1 (10.0.0.2:30240)`.
+    pub(crate) fn server_name(&self, index: u32) -> String {
         match self.servers.get(&index) {
-            Some(Server {
-                address,
-                lost: Some(lost),
-                ..
-            }) => {
-                format!(
-                    "pserver {index} ({address}), lost {} s ago",
-                    now.saturating_sub(*lost).as_secs()
-                )
-            }
             Some(Server { address, .. }) => format!("pserver {index} ({address})"),
             None => format!("pserver {index}, which has not registered yet"),
         }
+    }
+
+    /// `pserver 1 (10.0.0.2:30240), lost 12 s ago`.
+    pub(crate) fn server_words(&self, index: u32, now: Duration) -> String {
+        let lost = self.lost_for(index, now);
+        let lost = lost.map(|lost| format!(", lost {} s ago", lost.as_secs()));
+        self.server_name(index) + &lost.unwrap_or_default()
+    }
+
+    /// How long ago a server was lost; none for one that is there, or that has never been.
+    pub(crate) fn lost_for(&self, index: u32, now: Duration) -> Option<Duration> {
+        let lost = self.servers.get(&index)?.lost?;
+        Some(now.saturating_sub(lost))
     }
 }
 

@@ -10,6 +10,7 @@ use crate::job::Strategy;
 use crate::members::PER_LIFE;
 use crate::message::{Command, Order};
 use crate::scaling::Scaling;
+use crate::waits::Wait;
 
 /// Exit code of a run whose files are damaged, as the command line has it.
 const DAMAGED: i32 = 4;
@@ -78,7 +79,7 @@ impl Coordinator {
             let words = self
                 .gathering_waits(since)
                 .iter()
-                .map(|wait| wait.whom.clone())
+                .map(Wait::whom_words)
                 .collect::<Vec<_>>();
             self.end_run(1, format!("gave up waiting for {}", words.join(", ")));
             return true;

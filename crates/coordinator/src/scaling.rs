@@ -324,7 +324,12 @@ mod tests {
         );
         let status = coordinator.status();
         assert_eq!((status.scaling_to, status.num_servers), (None, 1));
-        assert!(status.waiting.iter().all(|words| !words.contains("pserver 1")));
+        assert!(
+            status
+                .waiting
+                .iter()
+                .all(|wait| wait.member.as_deref() != Some("pserver 1"))
+        );
         // Who waits for it learns why it does not come.
         let failure = status.scaling_failure.unwrap_or_default();
         assert_eq!(failure, "it was taken back before the pservers had come");

@@ -11,6 +11,7 @@ use crate::ledger::Stage;
 use crate::members::{Server, Trainer};
 use crate::memory::{full_in_s, memory_share};
 use crate::message::{ServerStatistics, TrainerStatistics};
+use crate::waits::WaitStatus;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -19,7 +20,7 @@ pub struct Status {
     pub phase: String,
     pub epoch: u64,
     /// Whom all wait for, since when and for how long still; empty when nobody waits.
-    pub waiting: Vec<String>,
+    pub waiting: Vec<WaitStatus>,
     pub pass: u32,
     pub num_passes: u32,
     pub stage: Option<Stage>,
@@ -107,7 +108,7 @@ impl Coordinator {
         Status {
             phase: self.phase_name().to_owned(),
             epoch: self.epoch,
-            waiting: self.waits().iter().map(|wait| wait.words(self.now)).collect(),
+            waiting: self.waits().iter().map(|wait| wait.status(self.now)).collect(),
             pass: run.map_or(0, |run| run.ledger.pass()),
             num_passes: run.map_or(0, |run| run.job.passes.len() as u32),
             stage: run.map(|run| run.ledger.stage()),

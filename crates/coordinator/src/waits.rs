@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::calls::Round;
 use crate::coordinator::{Coordinator, Phase};
 use crate::event::Happening;
@@ -11,22 +13,61 @@ use crate::fence::State;
 const WORTH_TELLING: Duration = Duration::from_secs(5);
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
+/// What is waited for, as far as those who look from outside treat it differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WaitKind {
+    /// A server has to come.
+    Server,
+    /// So that all begin together; those that are here go on without them.
+    MoreTrainers,
+    /// All others stand still at a fence.
+    Fence,
+    Other,
+}
+
+/// A wait for those who look from outside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WaitStatus {
+    pub kind: WaitKind,
+    /// `pserver 1`, or the name of a trainer; none where it is for nobody in particular.
+    pub member: Option<String>,
+    /// `pserver 1 (10.0.0.2:30240)`: the same as long as it lasts.
+    pub whom: String,
+    /// `waiting for pserver 1 (10.0.0.2:30240), lost 12 s ago; gives up in 288 s`.
+    pub words: String,
+    /// What a person can do where nobody starts again what has died.
+    pub advice: Option<String>,
+    pub for_s: u64,
+    /// Since the server that is waited for was lost.
+    pub lost_s: Option<u64>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Wait {
-    /// `pserver 1 (10.0.0.2:30240), lost 12 s ago`.
-    pub(crate) whom: String,
+    kind: WaitKind,
+    member: Option<String>,
+    /// `pserver 1 (10.0.0.2:30240)`.
+    whom: String,
+    /// What it is to do: `to come to fence 3`. Empty: to be there.
+    task: String,
+    lost_for: Option<Duration>,
     since: Duration,
     deadline: Option<Duration>,
     /// What is done when the deadline has passed: `gives up`.
     then: String,
-    /// What a person can do.
     advice: Option<String>,
 }
 
 impl Wait {
     fn new(whom: String, since: Duration, deadline: Option<Duration>) -> Self {
         Self {
+            kind: WaitKind::Other,
+            member: None,
             whom,
+            task: String::new(),
+            lost_for: None,
             since,
             deadline,
             then: "gives up".to_owned(),
@@ -34,14 +75,44 @@ impl Wait {
         }
     }
 
-    pub(crate) fn words(&self, now: Duration) -> String {
+    /// `pserver 1 (10.0.0.2:30240), lost 12 s ago`.
+    pub(crate) fn whom_words(&self) -> String {
+        let lost = self
+            .lost_for
+            .map(|lost| format!(", lost {} s ago", lost.as_secs()));
+        format!("{}{}{}", self.whom, lost.unwrap_or_default(), self.task_words())
+    }
+
+    fn task_words(&self) -> String {
+        match self.task.as_str() {
+            "" => String::new(),
+            task => format!(" {task}"),
+        }
+    }
+
+    fn plain_words(&self, now: Duration) -> String {
         let left = |deadline: Duration| deadline.saturating_sub(now).as_secs();
         let then = self
             .deadline
             .map(|deadline| format!("; {} in {} s", self.then, left(deadline)));
+        format!("waiting for {}{}", self.whom_words(), then.unwrap_or_default())
+    }
+
+    pub(crate) fn words(&self, now: Duration) -> String {
         let advice = self.advice.as_ref().map(|advice| format!("; {advice}"));
-        let (then, advice) = (then.unwrap_or_default(), advice.unwrap_or_default());
-        format!("waiting for {}{then}{advice}", self.whom)
+        self.plain_words(now) + &advice.unwrap_or_default()
+    }
+
+    pub(crate) fn status(&self, now: Duration) -> WaitStatus {
+        WaitStatus {
+            kind: self.kind,
+            member: self.member.clone(),
+            whom: format!("{}{}", self.whom, self.task_words()),
+            words: self.plain_words(now),
+            advice: self.advice.clone(),
+            for_s: now.saturating_sub(self.since).as_secs(),
+            lost_s: self.lost_for.map(|lost| lost.as_secs()),
+        }
     }
 }
 
@@ -60,10 +131,8 @@ impl Coordinator {
                 let trainers = self.members.trainers().iter();
                 let left = trainers.filter(|(_, trainer)| trainer.presence.connection.is_some());
                 let deadline = Some(ending.since + self.settings.end_deadline);
-                let wait = |incarnation: &u64| {
-                    let whom = format!("{} to go", self.members.trainer_words(*incarnation));
-                    Wait::new(whom, ending.since, deadline)
-                };
+                let wait =
+                    |incarnation: &u64| self.trainer_wait(*incarnation, "to go", ending.since, deadline);
                 let late = ending.awaited_trainers().map(|(missing, until)| {
                     let whom = format!("{missing} more of the trainers, to hear that the run is over");
                     Wait::new(whom, ending.since, Some(until))
@@ -117,16 +186,44 @@ impl Coordinator {
             )
         };
         Wait {
+            kind: WaitKind::Server,
             advice: coordinator.map(|server| advice(&server.address)),
-            ..Wait::new(self.members.server_words(index, self.now), since, deadline)
+            ..self.wait_for_server(index, since, deadline)
+        }
+    }
+
+    fn wait_for_server(&self, index: u32, since: Duration, deadline: Option<Duration>) -> Wait {
+        Wait {
+            member: Some(format!("pserver {index}")),
+            lost_for: self.members.lost_for(index, self.now),
+            ..Wait::new(self.members.server_name(index), since, deadline)
+        }
+    }
+
+    fn trainer_wait(
+        &self,
+        incarnation: u64,
+        task: &str,
+        since: Duration,
+        deadline: Option<Duration>,
+    ) -> Wait {
+        Wait {
+            member: self
+                .members
+                .trainers()
+                .get(&incarnation)
+                .map(|trainer| trainer.name.clone()),
+            task: task.to_owned(),
+            ..Wait::new(self.members.trainer_words(incarnation), since, deadline)
         }
     }
 
     fn round_waits(&self, round: &Round) -> Vec<Wait> {
-        let servers = round.waits_for();
-        let whom = |index| format!("{} {}", self.members.server_words(index, self.now), round.what);
-        let wait = |index| Wait::new(whom(index), round.since, Some(round.deadline));
-        servers.map(wait).collect()
+        let wait = |index| Wait {
+            task: round.what.clone(),
+            ..self.wait_for_server(index, round.since, Some(round.deadline))
+        };
+        round.waits_for().map(wait).collect()
     }
 
     fn running_waits(&self, running_since: Duration) -> Vec<Wait> {
@@ -141,7 +238,11 @@ impl Coordinator {
                 self.run.as_ref().map_or(0, |run| run.job.trainers),
             );
             let whom = format!("more trainers; {here} of {all} are here");
-            waits.push(Wait::new(whom, running_since, deadline));
+            waits.push(Wait {
+                kind: WaitKind::MoreTrainers,
+                then: "goes on with those".to_owned(),
+                ..Wait::new(whom, running_since, deadline)
+            });
         }
         for round in self
             .settlements
@@ -158,15 +259,12 @@ impl Coordinator {
                     .trainers()
                     .iter()
                     .filter(|(_, trainer)| trainer.is_out());
-                let whom = |incarnation: &u64| {
-                    format!(
-                        "{} to come to fence {}",
-                        self.members.trainer_words(*incarnation),
-                        self.fence.number
-                    )
-                };
+                let task = format!("to come to fence {}", self.fence.number);
                 let deadline = Some(*since + self.settings.fence_deadline);
-                waits.extend(out.map(|(own, _)| Wait::new(whom(own), *since, deadline)));
+                waits.extend(out.map(|(own, _)| Wait {
+                    kind: WaitKind::Fence,
+                    ..self.trainer_wait(*own, &task, *since, deadline)
+                }));
             }
             State::Held { round, .. } => waits.extend(round.iter().flat_map(|round| self.round_waits(round))),
         }
@@ -232,13 +330,36 @@ impl Coordinator {
 mod tests {
     use super::*;
 
+    fn lost() -> Wait {
+        Wait {
+            member: Some("pserver 1".to_owned()),
+            lost_for: Some(Duration::from_secs(12)),
+            task: "to load".to_owned(),
+            advice: Some("start it".to_owned()),
+            ..Wait::new(
+                "pserver 1 (10.0.0.2:30240)".to_owned(),
+                Duration::from_secs(2),
+                Some(Duration::from_secs(300)),
+            )
+        }
+    }
+
     #[test]
     fn a_wait_says_whom_and_until_when() {
-        let lost = "pserver 1 (10.0.0.2:30240), lost 12 s ago".to_owned();
-        let wait = Wait::new(lost, Duration::ZERO, Some(Duration::from_secs(300)));
         assert_eq!(
-            wait.words(Duration::from_secs(12)),
-            "waiting for pserver 1 (10.0.0.2:30240), lost 12 s ago; gives up in 288 s"
+            lost().words(Duration::from_secs(12)),
+            "waiting for pserver 1 (10.0.0.2:30240), lost 12 s ago to load; gives up in 288 s; start it"
+        );
+    }
+
+    #[test]
+    fn what_changes_while_a_wait_lasts_is_not_in_whom_it_is_for() {
+        let status = lost().status(Duration::from_secs(12));
+        assert_eq!(status.whom, "pserver 1 (10.0.0.2:30240) to load");
+        assert_eq!((status.for_s, status.lost_s), (10, Some(12)));
+        assert_eq!(
+            status.words,
+            "waiting for pserver 1 (10.0.0.2:30240), lost 12 s ago to load; gives up in 288 s"
         );
     }
 }

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from clickmill.cli.output import bytes_text
+from clickmill.ps.admin import wait_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,7 +27,7 @@ def status_page(status: Message) -> Group:
     """Everything that a person wants to know, in the order in which they ask."""
     parts: list[RenderableType] = [_head(status), _servers(status["servers"]), _trainers(status["trainers"])]
     parts += [Text(f"duty: {duty}") for duty in status["duties"]]
-    parts += [Text(words, style="yellow") for words in status["waiting"]]
+    parts += [Text(wait_words(wait), style="yellow") for wait in status["waiting"]]
     return Group(*parts)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import ClickmillError, KubernetesError, StateError
 from clickmill.jobs.token import job_token
-from clickmill.jobs.waits import is_at_fence, lasting, waits_of
+from clickmill.jobs.waits import Wait, waits_of
 from clickmill.kube.proxy import PodProxy
 
 if TYPE_CHECKING:
@@ -57,13 +57,13 @@ class Training:
     snapshot_age_s: float | None
     snapshot_failure: str | None
     """Why the last attempt came to nothing; None where it did not."""
-    waiting: tuple[str, ...]
-    """Whom all wait for."""
+    waiting: tuple[Wait, ...]
+    """Whom all wait for, but for what is over in a moment."""
 
     @property
     def stands_still(self) -> bool:
         """Nobody trains, whatever the last speed of those who wait was."""
-        return self.phase in _STILL or any(map(is_at_fence, self.waiting))
+        return self.phase in _STILL or any(wait.holds_all_up for wait in self.waiting)
 
     def to_dict(self) -> Message:
         return asdict(self)
@@ -146,5 +146,5 @@ def training_of(status: Message) -> Training:
         snapshot=snapshot["committed"],
         snapshot_age_s=snapshot["age_s"],
         snapshot_failure=snapshot["failure"],
-        waiting=lasting(waits_of(status)),
+        waiting=tuple(wait for wait in waits_of(status) if not wait.is_brief),
     )

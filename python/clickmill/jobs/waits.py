@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clickmill.jobs.moments import seconds_between
@@ -15,75 +15,69 @@ if TYPE_CHECKING:
     from clickmill.jobs.job import Job
     from clickmill.jobs.pods import Pod
 
-_AT_FENCE = re.compile(r"to come to fence \d+; gives up in (\d+) s")
-_FENCE_DEADLINE_S = 600
-"""How long a coordinator waits for trainers at a fence."""
 _BRIEF_S = 10
+"""Shorter waits at a fence happen many times a minute."""
 _HANGS_S = 60
 """A trainer that does not come to a fence for so long does not just have a large batch."""
 _LASTING_S = 3.0
-_STARTS_ONE = re.compile(r"; `clickmill pserver [^`]*` starts one that takes this place, on any host")
-"""Advice of the coordinator, which does not know that pods are made anew without anybody's help."""
-_NUMBERED = re.compile(r"\btrainer \d+ \(([^()]+)\)")
-"""The coordinator counts trainers as they come; people know them by their names."""
-_MORE_TRAINERS = "waiting for more trainers; "
-_MEMBER = re.compile(r"waiting for ((?:pserver|trainer) \d+)\b")
-_LOST = re.compile(r", lost (\d+) s ago")
 
 
-def waits_of(status: Mapping[str, Any]) -> list[str]:
-    """What a coordinator waits for by its status, in words for those who look after a job.
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """As a coordinator tells it, but for its advice: pods are made anew without anybody's help."""
+
+    kind: str
+    """`server`, `more_trainers`, `fence` or `other`."""
+    member: str | None
+    """`pserver 1`, the title of a pod; None where it is for nobody in particular."""
+    whom: str
+    """The same as long as it lasts."""
+    words: str
+    for_s: int
+    lost_s: int | None
+    """Since the server was lost that is waited for."""
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether it is only the course of things."""
+        return self.kind == "fence" and self.for_s < _BRIEF_S
+
+    @property
+    def holds_all_up(self) -> bool:
+        """Whether all others stand still meanwhile."""
+        return self.kind == "fence" and not self.is_brief
+
+
+def waits_of(status: Mapping[str, Any]) -> list[Wait]:
+    """What a coordinator waits for by its status.
 
     Without trainers that it waits for while those that are here train: it goes on with them in any case.
     """
     is_training = any(trainer["statistics"]["samples_per_s"] for trainer in status["trainers"])
-    return [
-        _plain(words) for words in status["waiting"] if not (is_training and words.startswith(_MORE_TRAINERS))
-    ]
+    waits = (
+        Wait(**{key: value for key, value in told.items() if key != "advice"}) for told in status["waiting"]
+    )
+    return [wait for wait in waits if not (is_training and wait.kind == "more_trainers")]
 
 
-def _plain(words: str) -> str:
-    words = _NUMBERED.sub(r"\1", _STARTS_ONE.sub("", words))
-    if words.startswith(_MORE_TRAINERS):
-        return words.replace("; gives up in ", "; goes on with those in ")
-    return words
-
-
-def lasting(waits: Iterable[str]) -> tuple[str, ...]:
-    """Without trainers that have only just been asked to a fence, which happens many times a minute."""
-    return tuple(words for words in waits if not _is_asked_within(words, _BRIEF_S))
-
-
-def _is_asked_within(words: str, seconds: int) -> bool:
-    found = _AT_FENCE.search(words)
-    return found is not None and int(found[1]) > _FENCE_DEADLINE_S - seconds
-
-
-def is_at_fence(words: str) -> bool:
-    """Whether all others stand still for the one who is waited for."""
-    return _AT_FENCE.search(words) is not None
-
-
-def waiting_reasons(job: Job, pods: Sequence[Pod], waits: Iterable[str]) -> Iterator[Reason]:
+def waiting_reasons(job: Job, pods: Sequence[Pod], waits: Iterable[Wait]) -> Iterator[Reason]:
     """Whom the run waits for, with what ends it where a pod runs that does not do its part."""
-    for words in waits:
-        found = _MEMBER.match(words)
-        pod = next((pod for pod in pods if found and pod.title == found[1]), None)
+    for wait in waits:
+        pod = next((pod for pod in pods if pod.title == wait.member), None)
         remedy = None
-        if pod is not None and _may_hang(pod, words):
+        if pod is not None and _may_hang(pod, wait):
             command = f"kubectl delete pod {pod.name} -n {job.namespace}"
             remedy = f"its pod runs; if it hangs, `{command}` has it made anew"
-        yield Reason("waiting", words, remedy)
+        yield Reason("waiting", wait.words, remedy)
 
 
-def _may_hang(pod: Pod, words: str) -> bool:
+def _may_hang(pod: Pod, wait: Wait) -> bool:
     if not pod.is_running or pod.is_leaving:
         return False
-    lost = _LOST.search(words)
-    if lost is not None:
+    if wait.lost_s is not None:
         # One that is younger has come for the one that was lost.
-        return int(lost[1]) > _BRIEF_S and seconds_between(pod.created) > int(lost[1]) + _BRIEF_S
-    return is_at_fence(words) and not _is_asked_within(words, _HANGS_S)
+        return wait.lost_s > _BRIEF_S and seconds_between(pod.created) > wait.lost_s + _BRIEF_S
+    return wait.kind == "fence" and wait.for_s >= _HANGS_S
 
 
 class WaitTeller:
@@ -94,18 +88,13 @@ class WaitTeller:
         self._since: dict[str, float] = {}
         self._told: set[str] = set()
 
-    def look(self, waits: Iterable[str]) -> None:
+    def look(self, waits: Iterable[Wait]) -> None:
         """What is waited for now."""
         now = time.monotonic()
-        current = {_whom(words): words for words in waits}
+        current = {wait.whom: wait.words for wait in waits}
         self._since = {whom: self._since.get(whom, now) for whom in current}
         self._told &= set(current)
         for whom, words in current.items():
             if whom not in self._told and now - self._since[whom] >= _LASTING_S:
                 self._told.add(whom)
                 self._tell(words)
-
-
-def _whom(words: str) -> str:
-    """Without what changes from second to second."""
-    return re.split(r"; (?:gives up|goes on) |, lost ", words, maxsplit=1)[0]

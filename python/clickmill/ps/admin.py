@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -103,12 +102,13 @@ class Admin:
 
 def tell_waits(before: Message, now: Message, tell: Callable[[str], None]) -> None:
     """Say whom the cluster has begun to wait for since it was looked at before."""
-    known = {_whom(words) for words in before["waiting"]}
-    for words in now["waiting"]:
-        if _whom(words) not in known:
-            tell(words)
+    known = {wait["whom"] for wait in before["waiting"]}
+    for wait in now["waiting"]:
+        if wait["whom"] not in known:
+            tell(wait_words(wait))
 
 
-def _whom(words: str) -> str:
-    """Without what changes from second to second."""
-    return re.split(r"; (?:gives up|goes on) |, lost ", words, maxsplit=1)[0]
+def wait_words(wait: Message) -> str:
+    """Whom the cluster waits for, and what a person can do."""
+    words: str = wait["words"]
+    return f"{words}; {wait['advice']}" if wait["advice"] else words

@@ -99,11 +99,11 @@ def test_the_status_of_a_job_that_waits_says_for_whom_once(run: Run, state: Stan
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"token": "dA=="}}
     pods = [running(made, role, 0) for role in ("pserver", "trainer")]
     state.add(*submitted(made, phase="Running"), secret, *pods)
-    waits = scripted.running(waiting=["waiting for the commit file of a snapshot; gives up in 9 s"])
+    waits = scripted.running(waiting=[scripted.wait("other", "the commit file of a snapshot", 9)])
     with scripted.scripted(waits, lambda *_: None) as told:
         state.ports["ctr-pserver-0"] = told.port
         result = run("job", "status", "ctr")
-    assert "\nwaiting for the commit file of a snapshot; gives up in 9 s\n" in result.stdout
+    assert "\nwaiting for the commit file of a snapshot\n" in result.stdout
 
 
 def test_a_watched_job_is_shown_until_it_is_over(run: Run, state: StandIn):

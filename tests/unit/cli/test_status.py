@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from clickmill.cli.status import duration, shares_words, status_page
+from tests.unit.jobs.scripted import wait
 
 
 def status(**changes: Any) -> dict[str, Any]:
@@ -39,7 +40,9 @@ def status(**changes: Any) -> dict[str, Any]:
     return {
         "phase": "running",
         "epoch": 1_000_001,
-        "waiting": ["waiting for pserver 1 (10.0.0.2:30240), lost 12 s ago; gives up in 288 s"],
+        "waiting": [
+            wait("server", "pserver 1 (10.0.0.2:30240)", 12, advice="`clickmill pserver` starts one")
+        ],
         "pass": 1,
         "num_passes": 4,
         "stage": "train",
@@ -85,7 +88,7 @@ def test_the_page_has_what_people_ask_for():
         "trainer 1 (parked)",
         "part-3.gz",
         "publish of pass 0",
-        "lost 12 s ago; gives up in 288 s",
+        "waiting for pserver 1 (10.0.0.2:30240); `clickmill pserver` starts one",
     ):
         assert expected in page, expected
 

@@ -30,6 +30,12 @@ def running(**changes: Any) -> Status:
     return status
 
 
+def wait(kind: str, whom: str, for_s: int, **more: Any) -> Status:
+    """Something that it waits for."""
+    told = {"kind": kind, "member": None, "whom": whom, "words": f"waiting for {whom}", "for_s": for_s}
+    return told | {"advice": None, "lost_s": None} | more
+
+
 class Coordinator:
     """`status` is what it tells; `on_order` may change that."""
 

@@ -11,52 +11,35 @@ from clickmill.cli.job_pages import _training_lines
 from clickmill.jobs.coordinator import training_of
 from clickmill.jobs.job import find_job
 from clickmill.jobs.pods import list_pods
-from clickmill.jobs.waits import lasting, waiting_reasons, waits_of
+from clickmill.jobs.waits import waiting_reasons, waits_of
 
 from . import scripted
 from .objects import job_object, plan, running
 
-LOST = "waiting for pserver 1 (10.0.0.2:30240), lost 60 s ago; gives up in 240 s"
-UNREGISTERED = "waiting for pserver 1, which has not registered yet; gives up in 9 s"
-ADVICE = (
-    "`clickmill pserver --coordinator 10.244.1.230:30240 --snapshots /output/x` starts one that takes this "
-    "place, on any host"
-)
-AT_FENCE = "waiting for trainer 1 to come to fence 39; gives up in 400 s"
-ASKED_JUST_NOW = "waiting for trainer 1 to come to fence 39; gives up in 599 s"
+LOST = scripted.wait("server", "pserver 1 (10.0.0.2:30240)", 60, member="pserver 1", lost_s=60)
+AT_FENCE = scripted.wait("fence", "trainer 1 to come to fence 39", 200, member="trainer 1")
+ASKED_JUST_NOW = AT_FENCE | {"for_s": 1}
 
 
 def trains(samples_per_s: float) -> list[dict[str, Any]]:
     return [{"statistics": {"samples_per_s": samples_per_s}}]
 
 
-@pytest.mark.parametrize(
-    ("told", "samples_per_s", "words"),
-    [
-        (
-            f"{UNREGISTERED}; {ADVICE}",
-            0.0,
-            [UNREGISTERED],
-        ),
-        (
-            "waiting for trainer 0 (trainer 1) to come to fence 39; gives up in 400 s",
-            0.0,
-            [AT_FENCE],
-        ),
-        (
-            "waiting for more trainers; 1 of 4 are here; gives up in 27 s",
-            0.0,
-            ["waiting for more trainers; 1 of 4 are here; goes on with those in 27 s"],
-        ),
-        ("waiting for more trainers; 1 of 4 are here; gives up in 27 s", 900.0, []),
-    ],
-)
-def test_waits_are_told_as_they_are_on_kubernetes(told: str, samples_per_s: float, words: list[str]):
-    assert waits_of(scripted.running(waiting=[told], trainers=trains(samples_per_s))) == words
+def test_the_command_that_starts_a_server_by_hand_is_not_told_of_pods():
+    (wait,) = waits_of(scripted.running(waiting=[LOST | {"advice": "`clickmill pserver` starts one"}]))
+    assert wait.words == LOST["words"]
+
+
+@pytest.mark.parametrize(("samples_per_s", "number"), [(0.0, 1), (900.0, 0)])
+def test_a_run_that_trains_waits_for_no_more_trainers(samples_per_s: float, number: int):
+    more = scripted.wait("more_trainers", "more trainers; 1 of 4 are here", 3)
+    assert len(waits_of(scripted.running(waiting=[more], trainers=trains(samples_per_s)))) == number
 
 
 def test_trainers_that_have_just_been_asked_to_a_fence_are_not_waited_for():
-    assert lasting([ASKED_JUST_NOW, AT_FENCE, LOST]) == (AT_FENCE, LOST)
+    told_all = [ASKED_JUST_NOW, AT_FENCE, LOST]
+    found = training_of(scripted.running(waiting=told_all)).waiting
+    assert [wait.words for wait in found] == [AT_FENCE["words"], LOST["words"]]
 
 
 def moment(seconds_ago: float) -> str:
@@ -64,18 +47,18 @@ def moment(seconds_ago: float) -> str:
 
 
 @pytest.mark.parametrize(
-    ("words", "role", "created_s_ago", "is_advised"),
+    ("wait", "role", "created_s_ago", "is_advised"),
     [
         (LOST, "pserver", 3600, True),
         (LOST, "pserver", 20, False),  # it has come for the one that was lost
-        (LOST.replace("60", "5"), "pserver", 3600, False),
+        (LOST | {"lost_s": 5}, "pserver", 3600, False),
         (AT_FENCE, "trainer", 3600, True),
-        (AT_FENCE.replace("400", "570"), "trainer", 3600, False),
-        ("waiting for the commit file of a snapshot", "pserver", 3600, False),
+        (AT_FENCE | {"for_s": 30}, "trainer", 3600, False),
+        (scripted.wait("other", "the commit file of a snapshot", 3600), "pserver", 3600, False),
     ],
 )
 def test_a_pod_that_runs_and_does_not_its_part_may_be_deleted(
-    state, cluster, words, role, created_s_ago, is_advised
+    state, cluster, wait, role, created_s_ago, is_advised
 ):
     made = plan()
     state.add(
@@ -83,8 +66,9 @@ def test_a_pod_that_runs_and_does_not_its_part_may_be_deleted(
         running(made, role, 0),
         running(made, role, 1, created=moment(created_s_ago)),
     )
-    (reason,) = waiting_reasons(find_job(cluster, "ctr"), list_pods(cluster, "ctr"), [words])
-    assert reason.words == words
+    waits = waits_of(scripted.running(waiting=[wait]))
+    (reason,) = waiting_reasons(find_job(cluster, "ctr"), list_pods(cluster, "ctr"), waits)
+    assert reason.words == wait["words"]
     assert reason.remedy == (
         f"its pod runs; if it hangs, `kubectl delete pod ctr-{role}-1 -n team` has it made anew"
         if is_advised
