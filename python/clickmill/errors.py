@@ -86,6 +86,11 @@ class Problem:
         """`file:line:column` as far as it is known."""
         return ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
 
+    @property
+    def order(self) -> tuple[str, int, int, str]:
+        """By which problems are told: as their places stand in the files."""
+        return (self.file or "", self.line or 0, self.column or 0, self.key or "")
+
     def __str__(self) -> str:
         parts = [part for part in (self.place, self.key and f"`{self.key}`") if part]
         text = ": ".join([*parts, self.message])

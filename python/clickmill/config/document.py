@@ -1,7 +1,8 @@
 """A YAML text as plain values, with the place of every key and value kept.
 
-Scalars follow YAML 1.2: `1e-3` is a number, `on` and `no` are text, dates are text. Aliases and merge keys
-work. A key that is written twice is noted with both lines; the last one wins.
+Scalars follow YAML 1.2: `1e-3` is a number, `on` and `no` are text, dates are text. Numbers keep how they are
+written, for keys that take text. Aliases and merge keys work. A key that is written twice is noted with both
+lines; the last one wins.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from clickmill.store.whole_file import read_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import Self
 
 MAX_VALUES = 100_000
 """Aliases can blow a small text up to any size; no honest configuration has so many values."""
@@ -41,6 +43,34 @@ _HALF = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc
 _QUOTED = re.compile(r"""'(?P<one>[^']*)'|"(?P<two>[^"]*)\"""")
 _HARMLESS = re.compile(r".?|<[a-z ]+>|\\.[0-9a-fA-F]*")
 """A character, a kind of token, a character that is written with an escape."""
+
+
+class WrittenInt(int):
+    """A number that keeps how it is written, for keys that take it as text: `0012` may be a key or a name."""
+
+    written: str
+
+    def __new__(cls, value: int, written: str | None = None) -> Self:
+        number = super().__new__(cls, value)
+        number.written = int.__repr__(number) if written is None else written  # without: a copy
+        return number
+
+    def __str__(self) -> str:
+        return self.written
+
+
+class WrittenFloat(float):
+    """As `WrittenInt`: `1.10` may be a version."""
+
+    written: str
+
+    def __new__(cls, value: float, written: str | None = None) -> Self:
+        number = super().__new__(cls, value)
+        number.written = float.__repr__(number) if written is None else written
+        return number
+
+    def __str__(self) -> str:
+        return self.written
 
 
 class _Loader(yaml.SafeLoader):
@@ -311,6 +341,12 @@ def whole_text(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16")
 
 
+def written_text(value: Any) -> str | None:
+    """The text that a single value is, a number as it is written; None for anything else."""
+    is_text = isinstance(value, str | int | float) and not isinstance(value, bool)
+    return str(value) if is_text else None
+
+
 def _is_merge(node: yaml.Node) -> bool:
     return bool(node.tag == f"{_PREFIX}merge")
 
@@ -323,9 +359,11 @@ def _plain(text: str) -> Any:
     if len(text) > MAX_DIGITS:
         return text
     if _INT.fullmatch(text):
-        return int(text, 16 if text.startswith("0x") else 10)
+        whole = int(text, 16 if text.startswith("0x") else 10)
+        return whole if str(whole) == text else WrittenInt(whole, text)
     if _FLOAT.fullmatch(text):
-        return float(text.replace(".", "", 1) if text.lower().endswith(("inf", "nan")) else text)
+        number = float(text.replace(".", "", 1) if text.lower().endswith(("inf", "nan")) else text)
+        return number if str(number) == text else WrittenFloat(number, text)
     return text
 
 

@@ -55,7 +55,7 @@ class Request:
             *(pod_problems(self.config, self.backend) if name == "Kubernetes" else ()),
         ]
         if problems:
-            raise ConfigError.of(sorted(set(problems), key=_order))
+            raise ConfigError.of(sorted(set(problems), key=lambda problem: problem.order))
         return (
             *submit_notes(self.config, self.backend),
             *(start_notes(self) if has_idle_start else ()),
@@ -87,7 +87,3 @@ class Outcome:
         environment = self.facts.get("environment", {})
         variables = "".join(f"{name}={shlex.quote(value)} " for name, value in environment.items())
         return f"{comment}{variables}{shlex.join(self.facts['command'])}"
-
-
-def _order(problem: Problem) -> tuple[str, int, int, str]:
-    return (problem.file or "", problem.line or 0, problem.column or 0, problem.key or "")

@@ -41,12 +41,46 @@ def wrong() -> Find:
     return find
 
 
+def secrets_of(backend: BackendConfig) -> tuple[str, ...]:
+    """Those that it holds, whole."""
+    values = (backend.config.fs_ugi, backend.submit.ak, backend.submit.sk)
+    return tuple(value.get_secret_value() for value in values if value.get_secret_value())
+
+
 @pytest.mark.parametrize("text", EXAMPLES.values(), ids=EXAMPLES.keys())
 def test_every_example_is_accepted_unchanged(text: str) -> None:
     backend = parse_backend(text)
     assert backend.backend == "PaddleCloud"
     assert backend.submit.files == ("./*.py", "./*.yaml")
     assert backend.submit.name == "paddlerec-ctr"
+
+
+def test_text_without_quotes_that_looks_like_a_number_is_as_it_is_written(tmp_path: Path) -> None:
+    secret = tmp_path / "007"
+    secret.write_text("me,pass-word\n")
+    secret.chmod(0o600)
+    text = (
+        "backend: k8s\n"
+        "config: {fs_name: 0x10, fs_ugi_file: 007}\n"
+        "submit: {ak: 0012345678, sk: 12345e5, job_name: 007, group: 0010, k8s_trainers: 02}\n"
+        "kubernetes:\n"
+        "  env: {VERSION: 1.10, ID: 0012, RATE: 1e3}\n"
+        "  node_selector: {zone: 1.0}\n"
+        "  tolerations: [{key: a, value: 010}]\n"
+    )
+    backend = parse_backend(text, file=str(tmp_path / "backend.yaml"))
+    assert secrets_of(backend) == ("me,pass-word", "0012345678", "12345e5")
+    assert (backend.config.fs_name, backend.submit.job_name, backend.submit.group) == ("0x10", "007", "0010")
+    assert backend.submit.k8s_trainers == 2
+    pods = backend.kubernetes
+    assert pods.env == {"VERSION": "1.10", "ID": "0012", "RATE": "1e3"}
+    assert (pods.node_selector, pods.tolerations[0].value) == ({"zone": "1.0"}, "010")
+
+
+def test_secret_that_looks_like_a_number_is_not_repeated(wrong: Find) -> None:
+    problems = wrong("backend: Local\nsubmit: {ak: 0012345678, job_name: /0012345678}\n")
+    assert "***" in problems["submit.job_name"].message
+    assert "12345678" not in str(problems["submit.job_name"])
 
 
 def test_examples_mean_what_they_say() -> None:
@@ -271,7 +305,7 @@ def test_secrets_are_not_shown() -> None:
     backend = parse_backend(SECRET)
     shown = f"{backend!r} {backend} {backend.model_dump()} {backend.model_dump_json()}"
     assert not any(secret in shown for secret in ("pass-word", "key-id", "key-secret"))
-    assert set(backend.secrets) == {"me,pass-word", "key-id", "key-secret"}
+    assert set(secrets_of(backend)) == {"me,pass-word", "key-id", "key-secret"}
 
 
 @pytest.mark.parametrize(
@@ -305,7 +339,7 @@ def test_environment_counts_more_than_the_file(monkeypatch: pytest.MonkeyPatch) 
     for text in (SECRET, "backend: PaddleCloud\n"):
         backend = parse_backend(text)
         assert backend.config.fs_name == "hdfs://there"
-        assert set(backend.secrets) == {"you,other", "other-id", "other-secret"}
+        assert set(secrets_of(backend)) == {"you,other", "other-id", "other-secret"}
 
 
 def test_secret_is_read_from_a_file_beside_backend_yaml(tmp_path: Path) -> None:
@@ -313,7 +347,7 @@ def test_secret_is_read_from_a_file_beside_backend_yaml(tmp_path: Path) -> None:
     (tmp_path / "sk").chmod(0o600)
     (tmp_path / "backend.yaml").write_text("backend: PaddleCloud\nsubmit: {sk_file: sk}\n")
     backend = load_backend(tmp_path / "backend.yaml")
-    assert backend.secrets == ("key-secret",)
+    assert secrets_of(backend) == ("key-secret",)
     assert backend.secret_files == ("sk",)
     assert backend.notes == ()
 
@@ -324,7 +358,7 @@ def test_file_of_a_secret_may_be_named_with_either_spelling(tmp_path: Path) -> N
     file = tmp_path / "backend.yaml"
     file.write_text("backend: PaddleCloud\nconfig: {fs-name: a,\n  fs-ugi-file: it}\n")
     backend = load_backend(file)
-    assert backend.secrets == ("me,pass-word",)
+    assert secrets_of(backend) == ("me,pass-word",)
     assert [(note.key, note.line) for note in backend.notes] == [("config.fs_ugi_file", 3)]
     file.write_text("backend: PaddleCloud\nconfig: {fs-ugi: 'me,pass-word'}\n")
     file.chmod(0o644)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import copy
+import json
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +20,17 @@ def test_scalars_follow_yaml_1_2() -> None:
         "a": 0.001, "b": "1e-3", "c": "on", "d": "no", "e": 10, "f": 31, "g": "2014-10-21", "h": None,
         "i": None, "j": 0.5, "k": -2, "l": "1:30",
     }  # fmt: skip
+
+
+def test_numbers_keep_how_they_are_written() -> None:
+    value = parse_document("{a: 0012, b: 1.10, c: 1e3, d: 0x1F, e: +7, f: .5, g: 12, h: 1.5}", "x").value
+    texts = ["0012", "1.10", "1e3", "0x1F", "+7", ".5", "12", "1.5"]
+    for found in (value, copy.deepcopy(value), pickle.loads(pickle.dumps(value))):
+        assert [str(item) for item in found.values()] == texts
+        assert [f"{item}" for item in found.values()] == texts
+        assert list(found.values()) == [12, 1.1, 1000.0, 31, 7, 0.5, 12, 1.5]
+        assert json.loads(json.dumps(found)) == found
+    assert [type(value[key]) for key in "gh"] == [int, float], "nothing to keep"
 
 
 def test_quoted_empty_text_is_text_and_nothing_is_null() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
 
 from clickmill.config.backend.secrets import CREDENTIALS, SECRETS
-from clickmill.config.document import dotted
+from clickmill.config.document import dotted, written_text
 from clickmill.errors import ConfigError
 from clickmill.store.remote.access import secret
 
@@ -50,8 +50,8 @@ class KnownSecrets:
             tuple(
                 named
                 for path, value in values.items()
-                if isinstance(value, str)
-                for named in _named(path, value)
+                if (text := written_text(value)) is not None
+                for named in _named(path, text)
             )
         )
 
@@ -64,6 +64,19 @@ class KnownSecrets:
                 message, key, shown, suggestion = (text and text.replace(value, "***") for text in texts)
                 problem = replace(problem, message=message or "", key=key, value=shown, suggestion=suggestion)
         return problem
+
+    def masked_bytes(self, content: bytes) -> bytes:
+        """Words of another program with `***` for every secret, in every form that `find` knows.
+
+        Short ones too, where they stand as words of their own.
+        """
+        forms = {form for _, value in self.values for form in _forms(value) if value}
+        for form in sorted(forms, key=len, reverse=True):  # one may be part of another
+            if len(form) >= MIN_LENGTH:
+                content = content.replace(form, b"***")
+            else:
+                content = re.sub(rb"(?<!\w)" + re.escape(form) + rb"(?!\w)", b"***", content)
+        return content
 
     def with_environment(self) -> KnownSecrets:
         """These, and the credentials for stores in the environment."""
@@ -97,9 +110,13 @@ def _of_backend(backend: BackendConfig) -> Iterator[tuple[str, str]]:
 def _named(path: KeyPath, value: str) -> Iterator[tuple[str, str]]:
     name = str(dotted(path))
     yield name, value
-    password = value.partition(",")[2].strip()
-    if path[-1] == "fs_ugi" and len(password) >= MIN_PASSWORD_LENGTH:
+    if path[-1] == "fs_ugi" and len(password := password_of(value)) >= MIN_PASSWORD_LENGTH:
         yield f"the password of {name}", password
+
+
+def password_of(fs_ugi: str) -> str:
+    """What stands behind the user in `user,password`."""
+    return fs_ugi.partition(",")[2].strip()
 
 
 def _of_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -85,15 +85,12 @@ def _check(document: Document, overrides: Sequence[str]) -> BackendConfig:
         problems += problems_of(error, document, BackendConfig)
     if backend is None or problems:
         known = KnownSecrets.of_document(document)
-        raise ConfigError.of(sorted({known.masked(problem) for problem in problems}, key=_order))
+        shown = {known.masked(problem) for problem in problems}
+        raise ConfigError.of(sorted(shown, key=lambda problem: problem.order))
     for note in document.notes:
         logger.warning("%s", note)
     backend._file, backend._notes, backend._document = document.file, tuple(document.notes), document
     return backend
-
-
-def _order(problem: Problem) -> tuple[str, int, int, str]:
-    return (problem.file or "", problem.line or 0, problem.column or 0, problem.key or "")
 
 
 def _require_mapping(document: Document) -> None:

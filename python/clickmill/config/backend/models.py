@@ -180,12 +180,6 @@ class BackendConfig(BackendSection):
         return self._notes
 
     @property
-    def secrets(self) -> tuple[str, ...]:
-        """Texts that must not be shown."""
-        values = (self.config.fs_ugi, self.submit.ak, self.submit.sk)
-        return tuple(value.get_secret_value() for value in values if value.get_secret_value())
-
-    @property
     def secret_files(self) -> tuple[str, ...]:
         """Files that hold secrets, as they are named here."""
         names = (self.config.fs_ugi_file, self.submit.ak_file, self.submit.sk_file)

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clickmill.config.document import Place, dotted, parse_document
+from clickmill.config.document import Place, dotted, parse_document, written_text
 from clickmill.config.overrides import override_place
 from clickmill.errors import ConfigError
 from clickmill.store.named_path import expanded, is_file, resolved
@@ -143,8 +143,8 @@ def _from_named_file(document: Document, section: dict[Any, Any], path: KeyPath)
     """A secret from the file that its `..._file` key names."""
     name, key = path
     file_path: KeyPath = (name, f"{key}_file")
-    named = section[file_path[-1]]
-    if not isinstance(named, str) or not named:
+    named = written_text(section[file_path[-1]])
+    if not named:
         return []
     place = document.value_place(file_path)
     if section.get(key) not in (None, ""):

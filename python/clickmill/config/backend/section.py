@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, SecretStr, model_validator
 
 from clickmill._section import Section, known_keys
+from clickmill.config.document import written_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,7 +38,8 @@ def any_case(names: Mapping[str, str]) -> Callable[[Any], Any]:
 
 
 def _text(value: Any) -> Any:
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+    text = written_text(value)
+    return value if text is None else text
 
 
 def _one_line(value: str) -> str:
