@@ -344,6 +344,45 @@ def test_keys_of_files_are_in_one_that_is_not_uploaded(
     assert stat.S_IMODE((made / CREDENTIALS).stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize("shell", ["sh", "bash"])
+def test_blanks_around_keys_of_the_environment_do_not_count(
+    kind: str, calls: Path, monkeypatch: pytest.MonkeyPatch, shell: str
+) -> None:
+    ak, sk = (SECRETS[name] for name in ("CLICKMILL_AK", "CLICKMILL_SK"))
+    monkeypatch.setenv("CLICKMILL_AK", f" {ak}\r")
+    monkeypatch.setenv("CLICKMILL_SK", f"\t{sk}\n")
+    made = submit(request()).facts["folder"]
+    for _ in range(2):
+        options, _ = called_with(calls)
+        assert (options["--ak"], options["--sk"]) == (ak, sk)
+        subprocess.run([shell, f"{made}/job.sh"], check=True, capture_output=True)
+
+
+def test_words_of_the_client_show_no_part_or_form_of_a_secret(
+    kind: str, calls: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    caplog.set_level(logging.INFO, "clickmill")
+    monkeypatch.setenv("CLICKMILL_FS_UGI", "root,hunter2secret")
+    monkeypatch.setenv("CLICKMILL_AK", "a/key+id")
+    told = ["hunter2secret", "aHVudGVyMnNlY3JldA==", "a%2Fkey%2Bid", "YS9rZXkraWQ="]
+    client = CLIENT.replace('echo "Start', f"echo 'words {' '.join(told)}'; echo \"Start")
+    (folder / "bin/paddlecloud").write_text(client)
+    submit(request())
+    (line,) = (record.message for record in caplog.records if record.message.startswith("words"))
+    assert re.fullmatch(r"words \*\*\* \S?\*\*\*\S{0,4} \*\*\* \S?\*\*\*\S{0,4}", line)
+
+
+def test_short_password_is_masked_where_it_is_a_word(
+    kind: str, calls: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    caplog.set_level(logging.INFO, "clickmill")
+    monkeypatch.setenv("CLICKMILL_FS_UGI", "root,try")
+    client = CLIENT.replace('echo "Start', "echo 'password try: retry of an entry'; echo \"Start")
+    (folder / "bin/paddlecloud").write_text(client)
+    submit(request())
+    assert "password ***: retry of an entry" in caplog.text
+
+
 def test_plan_masks_secrets_and_makes_nothing(kind: str, folder: Path) -> None:
     before = sorted(folder.iterdir())
     outcome = plan(request())
@@ -492,6 +531,7 @@ def test_name_of_a_folder_has_the_time_of_the_minute() -> None:
     [
         ("hello\n", "hello\n", {}),
         ('a {b} c\n{"jobId": 1}\nbye\n', "a {b} c\nbye\n", {"jobId": 1}),
+        ('config {} {"a": {"b": 1}}\n{"jobId": 2}\n', 'config {} {"a": {"b": 1}}\n', {"jobId": 2}),
         ("", "", {}),
     ],
 )

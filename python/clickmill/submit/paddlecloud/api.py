@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import clickmill
 from clickmill.config import builtin_model
-from clickmill.config.backend.known_secrets import KnownSecrets
+from clickmill.config.backend.known_secrets import KnownSecrets, password_of
 from clickmill.config.backend.secrets import SECRETS
 from clickmill.errors import ClickmillError, ConfigError
 from clickmill.launch.token import new_token
@@ -82,11 +82,18 @@ def submit(request: Request, *, parent: Path | None = None) -> Outcome:
             hint=f"its folder is complete; where the client is installed, this submits it: `{command}`",
         )
         return Outcome(facts, failure=failure)
-    reply = run_job_script(folder, job.credentials.texts)
+    reply = run_job_script(folder, _secrets(job))
     if not reply and not job.is_mpi:
         logger.warning("the client `%s` ended well and named no job; look for it on the platform", CLIENT)
     logger.info("end submit")
     return Outcome({**facts, "is_submitted": True, "reply": reply})
+
+
+def _secrets(job: Job) -> KnownSecrets:
+    """What the client may not repeat here, short passwords as well."""
+    known = KnownSecrets.of(job.backend)
+    keys = job.credentials
+    return known.with_values("of this job", (keys.token, password_of(keys.fs_ugi)))
 
 
 def _facts(job: Job) -> dict[str, Any]:

@@ -10,11 +10,11 @@ import subprocess
 from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import ClickmillError
-from clickmill.submit.redaction import masked
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
+
+    from clickmill.config.backend.known_secrets import KnownSecrets
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ def again(folder: Path) -> str:
     return f"cd {shlex.quote(str(folder))} && sh job.sh"
 
 
-def run_job_script(folder: Path, secrets: Iterable[str]) -> dict[str, Any]:
+def run_job_script(folder: Path, secrets: KnownSecrets) -> dict[str, Any]:
     """Submit a folder; the JSON of the platform: `groupName`, `jobId`, `userId`.
 
     Its other words are logged, without secrets. Raises ClickmillError where the client fails.
@@ -42,12 +42,9 @@ def run_job_script(folder: Path, secrets: Iterable[str]) -> dict[str, Any]:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
-        text=True,
-        errors="replace",
         check=False,
     )
-    text = masked(done.stdout, secrets)
-    words, reply = split_reply(text)
+    words, reply = split_reply(secrets.masked_bytes(done.stdout).decode(errors="replace"))
     for line in words.splitlines():
         logger.info("%s", line)
     if done.returncode != 0:
@@ -59,13 +56,20 @@ def run_job_script(folder: Path, secrets: Iterable[str]) -> dict[str, Any]:
 
 
 def split_reply(text: str) -> tuple[str, dict[str, Any]]:
-    """Words of the client, and the JSON object that ends them; an empty one where there is none."""
+    """Words of the client, and the last JSON object among them; an empty one where there is none.
+
+    Words may hold an object too, of the settings for one.
+    """
     decoder = json.JSONDecoder()
-    for start in (index for index, letter in enumerate(text) if letter == "{"):
+    found: tuple[int, int, dict[str, Any]] = (len(text), len(text), {})
+    start = text.find("{")
+    while start >= 0:
         try:
             value, end = decoder.raw_decode(text, start)
-        except ValueError:
-            continue
-        if isinstance(value, dict):
-            return text[:start] + text[end:].lstrip(), value
-    return text, {}
+        except (ValueError, RecursionError):
+            end = start + 1
+        else:
+            found = (start, end, value)
+        start = text.find("{", end)
+    start, end, reply = found
+    return text[:start] + text[end:].lstrip(), reply

@@ -37,10 +37,6 @@ class Credentials:
         """To be shown."""
         return replace(self, ak=MASK, sk=MASK, fs_ugi=MASK, token=MASK)
 
-    @property
-    def texts(self) -> tuple[str, ...]:
-        return (self.ak, self.sk, self.fs_ugi, self.token)
-
 
 @dataclass(frozen=True, slots=True)
 class Job:

@@ -35,8 +35,11 @@ wall_time={shlex.quote(WALL_TIME)}
 
 # Keys are in the environment, or in a file that only you can read and that is not uploaded.
 if [ -r ./{CREDENTIALS} ]; then . ./{CREDENTIALS}; fi
-ak="${{CLICKMILL_AK:-${{ak:-}}}}"
-sk="${{CLICKMILL_SK:-${{sk:-}}}}"
+trimmed() {{ printf '%s' "$1" | sed 's/^[[:space:]]*//; s/[[:space:]]*$//'; }}
+told="$(trimmed "${{CLICKMILL_AK:-}}")"
+ak="${{told:-${{ak:-}}}}"
+told="$(trimmed "${{CLICKMILL_SK:-}}")"
+sk="${{told:-${{sk:-}}}}"
 if [ -z "${{ak}}" ] || [ -z "${{sk}}" ]; then
     echo "error: no keys; set CLICKMILL_AK and CLICKMILL_SK" >&2
     exit 2

@@ -10,8 +10,11 @@ wall_time=2000:00:00
 
 # Keys are in the environment, or in a file that only you can read and that is not uploaded.
 if [ -r ./.credentials ]; then . ./.credentials; fi
-ak="${CLICKMILL_AK:-${ak:-}}"
-sk="${CLICKMILL_SK:-${sk:-}}"
+trimmed() { printf '%s' "$1" | sed 's/^[[:space:]]*//; s/[[:space:]]*$//'; }
+told="$(trimmed "${CLICKMILL_AK:-}")"
+ak="${told:-${ak:-}}"
+told="$(trimmed "${CLICKMILL_SK:-}")"
+sk="${told:-${sk:-}}"
 if [ -z "${ak}" ] || [ -z "${sk}" ]; then
     echo "error: no keys; set CLICKMILL_AK and CLICKMILL_SK" >&2
     exit 2
