@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import codecs
+import errno
 import glob
 import logging
 import os
@@ -203,15 +204,13 @@ class _Collector:
                 self.problems.append(self.backend.problem(str(error), self._place(index)))
                 continue
             found = [path for path in matches if is_file(path)]
-            if not found:
+            odd = [words for path in matches if path not in found and (words := _why_no_file(path))]
+            if not found and not odd:
                 what = f"`{pattern}` is a folder" if matches else f"nothing matches `{pattern}`"
-                message = f"{what}; patterns name files, relative to `{Path.cwd()}`"
-                self.problems.append(self.backend.problem(message, self._place(index)))
-            chosen += [
-                (path, self._place(index))
-                for path in found
-                if self._can_read(path, self._place(index), is_of_backend=True)
-            ]
+                odd = [f"{what}; patterns name files, relative to `{Path.cwd()}`"]
+            place = self._place(index)
+            self.problems += [self.backend.problem(message, place) for message in odd]
+            chosen += [(path, place) for path in found if self._can_read(path, place, is_of_backend=True)]
         for path, _ in chosen:
             self.secret_files |= _named_from(path, _shape(path).named_files)
         for path, place in chosen:
@@ -280,6 +279,22 @@ class _Collector:
 def _named_from(file: Path, names: Iterable[str]) -> set[Path]:
     """Paths that a file names, relative to itself."""
     return {found for name in names if (found := resolved(name, file.parent))}
+
+
+def _why_no_file(path: Path) -> str | None:
+    """What a name is that stands among those of files; None for a folder, which patterns pass over."""
+    try:
+        kind = path.stat().st_mode
+    except OSError as error:
+        if path.is_symlink() and error.errno in {errno.ENOENT, errno.ELOOP}:
+            ends = (
+                "in a loop" if error.errno == errno.ELOOP else f"at `{path.readlink()}`, which is not there"
+            )
+            return f"`{path}` is a link that ends {ends}; mend it, or leave it out"
+        return f"cannot read `{path}`: {error.strerror}; let this user read it, or leave it out"
+    if stat.S_ISDIR(kind):
+        return None
+    return f"`{path}` is neither a file nor a folder; leave it out"
 
 
 def _shape(path: Path) -> Redacted:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import subprocess
 import sys
@@ -367,6 +368,21 @@ def test_files_that_cannot_be_had_are_told_with_their_line(folder: Path, pattern
         collect_package(job.config, job.backend)
     (found,) = error.value.problems
     assert (found.file, found.line, found.key) == ("backend.yaml", 5, "submit.files.1")
+
+
+def test_names_that_match_and_are_no_files_are_told_beside_good_ones(folder: Path) -> None:
+    (folder / "gone.py").symlink_to("/nowhere/model.py")
+    (folder / "loop.py").symlink_to("loop.py")
+    os.mkfifo(folder / "pipe.py")
+    (folder / "package.py").mkdir()
+    job = request("submit.files=./*.py")
+    with pytest.raises(ConfigError) as error:
+        collect_package(job.config, job.backend)
+    assert [problem.message for problem in error.value.problems] == [
+        "`gone.py` is a link that ends at `/nowhere/model.py`, which is not there; mend it, or leave it out",
+        "`loop.py` is a link that ends in a loop; mend it, or leave it out",
+        "`pipe.py` is neither a file nor a folder; leave it out",
+    ]
 
 
 def test_files_of_secrets_that_no_file_can_be_are_passed_over(folder: Path) -> None:
