@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import sys
 from typing import Any
@@ -63,6 +65,23 @@ def memory_words(error: Exception) -> str | None:
     if asked:  # torch has no type of its own for it
         return f"not enough memory: {bytes_text(int(asked[1]))} could not be had"
     return f"not enough memory: {error}" if isinstance(error, MemoryError) else None
+
+
+def system_failure(error: OSError) -> ClickmillError:
+    """What the system refused, where nobody nearer to it knew more."""
+    if error.errno == errno.ENOENT and not error.filename and not _has_folder():
+        message = "the folder in which this command was typed is not there any more"
+        return ClickmillError(message, hint="`cd` to one that is there")
+    place = f"`{error.filename}`: " if error.filename else ""
+    return ClickmillError(f"{place}{error.strerror or error}")
+
+
+def _has_folder() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109 - Path.cwd() may remember it
+    except OSError:
+        return False
+    return True
 
 
 def tell(error: ClickmillError, *, as_json: bool) -> None:

@@ -36,6 +36,7 @@ from clickmill.cli.exits import (
     USAGE,
     exit_code,
     memory_words,
+    system_failure,
     tell,
     tell_usage,
 )
@@ -83,8 +84,7 @@ class Frame(TyperGroup):
             sys.stdout = None
             sys.exit(FAILURE)
         except OSError as error:
-            place = f"`{error.filename}`: " if error.filename else ""
-            tell(ClickmillError(f"{place}{error.strerror or error}"), as_json=Wants.json)
+            tell(system_failure(error), as_json=Wants.json)
             sys.exit(FAILURE)
         except (MemoryError, RuntimeError) as error:
             words = memory_words(error)

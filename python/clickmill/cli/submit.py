@@ -130,10 +130,10 @@ def _hand_over(request: Request, *, is_waiting: bool, json: bool) -> Outcome | N
         os.environ.update(variables(request))
         runs.train_and_tell(request.source.model, list(local_overrides(request)), json=json)
     elif name == "MPI":
-        from clickmill.submit.commands import mpi_command, run_in_place
+        from clickmill.submit.commands import run_mpi
 
         os.environ.update(variables(request))
-        run_in_place(mpi_command(request, is_json=json))
+        run_mpi(request, is_json=json)
     elif name == "SSH":
         from clickmill.submit.ssh import ssh_job
 

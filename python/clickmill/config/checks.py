@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _ONE_PHASE = "a cluster trains one phase, not {}; name the one in `phases`, each has a run of its own"
 _CLUSTER = ("local_cluster_train", "cluster_train")
 PS_ON_CARDS = (
-    "parameter servers train on `cpu`; use `device: cpu`, or `fleet_mode: collective`, which trains on cards"
+    "parameter servers train on `cpu`; use `device: cpu`, or `fleet_mode: collective` on machines with cards "
+    "(those of PaddleCloud are in clusters of `cluster_type: k8s`)"
 )
 
 

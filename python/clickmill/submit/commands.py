@@ -94,8 +94,13 @@ def communicator_overrides(request: Request) -> Iterator[str]:
         yield f"{request.place}.communicator.{key}={json.dumps(getattr(communicator, key))}"
 
 
-def run_in_place(argv: tuple[str, ...]) -> None:
-    """Become the command: same process, same terminal, same signals. Does not return."""
+def run_mpi(request: Request, *, is_json: bool = False) -> None:
+    """Become mpirun: same process, same terminal, same signals. Does not return."""
+    argv = mpi_command(request, is_json=is_json)
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execv(argv[0], argv)
+    try:
+        os.execv(argv[0], argv)
+    except OSError as error:
+        message = f"`{argv[0]}` does not start: {error.strerror}; name the `mpirun` of your MPI"
+        raise ConfigError.of([request.backend.problem(message, ("mpi", "mpirun"))]) from error

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clickmill._section import known_keys
-from clickmill.config import load_config
+from clickmill.config import Config, load_config
 from clickmill.config.backend import BackendConfig, load_backend, secrets_in
 from clickmill.config.backend.checks import backend_problems
 from clickmill.config.backend.known_secrets import KnownSecrets
+from clickmill.config.translate import nearest
 from clickmill.errors import ConfigError
 from clickmill.launch.role import Source
 from clickmill.submit.request import Request
@@ -16,8 +17,6 @@ from clickmill.submit.request import Request
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
-
-    from clickmill.config import Config
 
 
 def load_request(
@@ -75,11 +74,15 @@ def _has_several(backend: BackendConfig) -> bool:
 
 
 def split_overrides(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Those of backend.yaml, and those of config.yaml; the two have no key in common at the top."""
-    top = known_keys(BackendConfig)
+    """Those of backend.yaml, and those of config.yaml; the two have no key in common at the top.
+
+    A word that neither has goes where one is most like it, to be told so.
+    """
+    top, others = known_keys(BackendConfig), known_keys(Config)
     of_backend: list[str] = []
     of_config: list[str] = []
     for text in overrides:
         first = text.partition("=")[0].strip().partition(".")[0].replace("-", "_")
-        (of_backend if first in top else of_config).append(text)
+        meant = first if first in (*top, *others) else nearest(first, (*top, *others))
+        (of_backend if meant in top else of_config).append(text)
     return of_backend, of_config

@@ -179,6 +179,23 @@ main()
     assert (result.returncode, result.stdout, result.stderr) == (130, b"", b"")
 
 
+def test_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+    (tmp_path / "backend.yaml").write_text(
+        "backend: Kubernetes\nsubmit: {files: ./*.none}\nkubernetes: {image: a, namespace: b}\n"
+    )
+    submit = f'"{sys.executable}" -m clickmill submit -m dnn -b "{tmp_path}/backend.yaml" --dry-run'
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    result = subprocess.run(
+        f'rmdir "{gone}"; {submit}', shell=True, capture_output=True, text=True, check=False, cwd=gone,
+        env={**os.environ, "PYTHONSAFEPATH": "1"},
+    )  # fmt: skip
+    assert result.returncode == 1
+    assert "error: the folder in which this command was typed is not there any more\nhint: `cd` to" in (
+        result.stderr
+    )
+
+
 def test_installed_command_is_the_one_that_can_be_interrupted() -> None:
     (command,) = entry_points(group="console_scripts", name="clickmill")
     assert command.value == "clickmill.__main__:main"

@@ -10,7 +10,7 @@ import pytest
 from clickmill.cli.ssh_cluster import choose_package
 from clickmill.config import load_config
 from clickmill.errors import ConfigError
-from clickmill.submit.commands import local_overrides, mpi_command
+from clickmill.submit.commands import local_overrides, mpi_command, run_mpi
 from clickmill.submit.file_system import variables
 from clickmill.submit.load import load_request
 from clickmill.submit.plan import plan
@@ -275,6 +275,15 @@ def test_what_mpi_lacks_is_told_with_its_key(folder: Path, override: str, key: s
     with pytest.raises(ConfigError) as error:
         mpi_command(request(override))
     assert error.value.problems[0].key == key
+
+
+def test_mpirun_that_is_no_program_is_told_with_its_key(folder: Path) -> None:
+    write_job(folder, CONFIG, MPI)
+    (folder / "mpirun").write_bytes(b"\0not a program")
+    (folder / "mpirun").chmod(0o755)
+    with pytest.raises(ConfigError, match="does not start: Exec format error") as error:
+        run_mpi(request("mpi.mpirun=./mpirun"))
+    assert error.value.problems[0].key == "mpi.mpirun"
 
 
 def test_plan_of_mpi_can_be_made_where_mpi_is_not(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

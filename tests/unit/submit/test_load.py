@@ -27,6 +27,14 @@ def test_override_of_neither_is_told_with_those_of_config_yaml() -> None:
     )
 
 
+def test_override_of_a_section_that_is_spelled_wrongly_is_told_with_the_right_one(folder: Path) -> None:
+    write_job(folder, examples.MPI, "backend: Local\n")
+    with pytest.raises(ConfigError) as error:
+        request("kubernets.image=x", "runer.0.epochs=1")
+    found = {problem.key: problem.suggestion for problem in error.value.problems}
+    assert found == {"kubernets": "kubernetes", "runer": "runner"}
+
+
 def test_problems_of_both_files_are_told_at_once(folder: Path) -> None:
     (folder / "config.yaml").write_text(examples.MPI.replace("epochs: 2", "epochs: none"))
     (folder / "backend.yaml").write_text("backend: Nowhere\n")

@@ -86,6 +86,8 @@ def _runner(config: Config, runner: RunnerConfig) -> Iterator[Problem]:
 
 
 def _paddlecloud_runner(config: Config, backend: BackendConfig, runner: RunnerConfig) -> Iterator[Problem]:
+    if runner.class_name == "infer":
+        return  # told already: no kind of cluster would take it
     index = config.runner.index(runner)
 
     def problem(key: str, message: str) -> Problem:
