@@ -29,9 +29,9 @@ kubernetes:
   image: {image}
   scheduler: {scheduler}
   resources:
-    pserver: {{cpu: 10m, memory: 16Mi}}
-    trainer: {{cpu: 10m, memory: 16Mi}}
-    worker: {{cpu: 10m, memory: 16Mi}}
+    pserver: {{cpu: {cpu}, memory: 16Mi}}
+    trainer: {{cpu: {cpu}, memory: 16Mi}}
+    worker: {{cpu: {cpu}, memory: 16Mi}}
 """
 
 
@@ -42,12 +42,14 @@ def small_plan(
     pservers: int = 2,
     trainers: int = 2,
     scheduler: str = "volcano",
+    cpu: str = "10m",
     more: str = "",
     is_collective: bool = False,
 ) -> JobPlan:
     """A job that asks for next to nothing. Its image need not exist: most tests never look into a pod."""
     image = os.environ.get("CLICKMILL_IMAGE", "clickmill-absent:test")
-    text = BACKEND.format(name=name, pservers=pservers, trainers=trainers, image=image, scheduler=scheduler)
+    sizes = {"pservers": pservers, "trainers": trainers, "cpu": cpu}
+    text = BACKEND.format(name=name, image=image, scheduler=scheduler, **sizes)
     mode = "fleet_mode: collective" if is_collective else "fleet_mode: ps"
     return make_plan(
         parse_config(CONFIG.replace("fleet_mode: ps", mode)),

@@ -43,6 +43,17 @@ class Kit:
         """Claims stay without volumes from now on."""
         self._run("bash", "-c", f". {self.folder}/lib.sh; stop KILL provisioner")
 
+    def scheduler_settings(self) -> str:
+        """The configuration of Volcano's scheduler."""
+        return self._run("bash", "-c", f'. {self.folder}/lib.sh; cat "$RUN/volcano/scheduler.conf"')
+
+    def schedule_by(self, settings: str) -> None:
+        """Volcano's scheduler starts anew, with this configuration."""
+        stop = f". {self.folder}/lib.sh; stop KILL vc-scheduler"
+        write = 'printf %s "$1" >"$RUN/volcano/scheduler.conf"'
+        self._run("bash", "-c", f"{stop}; {write}", "schedule-by", settings)
+        self.up()
+
     def on_node(self, name: str, script: str) -> None:
         """Runs a script of the shell in the namespaces of a node."""
         find = f'. {self.folder}/lib.sh; read -r pid _ <"$PIDS/node-{name}"'
@@ -50,6 +61,7 @@ class Kit:
         self._run("bash", "-c", entered, "on-node", script)
 
     @staticmethod
-    def _run(*command: str | Path) -> None:
+    def _run(*command: str | Path) -> str:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode == 0, f"{command}: {done.stdout}\n{done.stderr}"
+        return done.stdout

@@ -15,6 +15,7 @@ from clickmill.submit.kubernetes.manifest import surroundings, workloads
 
 from .conftest import poll
 from .jobs import small_plan
+from .queues import queue
 
 SCHEDULERS = ("volcano", "default")
 pytestmark = pytest.mark.usefixtures("volcano")
@@ -100,31 +101,11 @@ def test_a_missing_account_is_told(cluster: Cluster, namespace: str, scheduler: 
 
 
 def test_a_full_queue_is_told(cluster: Cluster, namespace: str) -> None:
-    queue = {
-        "apiVersion": "scheduling.volcano.sh/v1beta1",
-        "kind": "Queue",
-        "metadata": {"name": namespace},
-        "spec": {"weight": 1, "capability": {"cpu": "20m"}},
-    }
-    cluster.create(queue)
-    try:
+    with queue(cluster, namespace, capability={"cpu": "20m"}):
         submit(cluster, small_plan(namespace, more=f"  queue: {namespace}\n"))
         words = told(cluster, namespace, "queue")
         assert f"queue `{namespace}` is full: 0 cpu of 0.02 cpu are taken, and it asks for 0.03 cpu" in words
         delete_job(cluster.within(namespace), "job", [].append, is_output_deleted=True)
-    finally:
-        poll(lambda: _is_deleted(cluster, namespace), "the queue to be empty and gone")
-
-
-def _is_deleted(cluster: Cluster, name: str) -> bool:
-    """A queue goes only when no job is in it any more."""
-    from clickmill.errors import KubernetesError
-
-    try:
-        cluster.delete(kinds.QUEUE, name)
-    except KubernetesError:
-        return False
-    return cluster.get(kinds.QUEUE, name) is None
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
