@@ -176,6 +176,27 @@ def test_a_host_that_cannot_be_reached_is_named(tmp_path, stage, daemon):
     assert " true` must work without a password" in run.words
 
 
+@pytest.mark.parametrize("words", ["exit 9", "echo No module named clickmill >&2; exit 1", None])
+def test_a_python_without_clickmill_is_told_before_anything_is_made(tmp_path, stage, words):
+    python = tmp_path / "python"
+    if words is None:
+        python.unlink()
+    else:
+        python.write_text(f"#!/bin/sh\n{words}\n")
+    with launched(tmp_path, stage, *RUN) as run:
+        assert run.wait() == 2, run.words
+    assert f"`python: {python}` does not run clickmill" in run.words
+    assert "name the Python that has it as `python` in hosts.yaml" in run.words
+    assert not (tmp_path / "jobs dir").exists()
+
+
+def test_a_workspace_that_is_not_there_is_told(tmp_path, stage):
+    with launched(tmp_path, stage, *COMMAND, "-j", str(tmp_path / "nowhere"), "-m", "config.yaml") as run:
+        assert run.wait() == 2, run.words
+    assert f"has no folder `{tmp_path}/nowhere`" in run.words
+    assert "`ssh.workspace` (`-j`)" in run.words
+
+
 def test_a_configuration_is_checked_where_it_is_used(tmp_path, stage):
     with launched(tmp_path, stage, *RUN, "--set", "runner.0.epochs=none") as run:
         assert run.wait() != 0

@@ -105,6 +105,7 @@ class SshCluster:
 
     async def _run(self, supervisor: Supervisor) -> Any:
         await asyncio.gather(*(host.connect() for host in self._members))
+        await asyncio.gather(*(self._check(host) for host in self._members))
         await self._prepare()
         source, is_collective = await self._read_config()
         if is_collective:
@@ -177,6 +178,24 @@ class SshCluster:
         }
         argv = host.argv(in_folder(self.folder, environment, tether))
         return RoleCommand(role.name, argv, is_tethered=True)
+
+    async def _check(self, host: Host) -> None:
+        """What the job needs on a host, before anything is made there. Raises ConfigError."""
+        python = self.hosts.python
+        words = await host.run(f"{quote_path(python)} -c 'import clickmill' 2>&1; echo $?")
+        *said, code = words.decode(errors="replace").split("\n")[:-1]
+        if code != "0":
+            raise ConfigError(
+                f"`{host.name}`: `python: {python}` does not run clickmill: {said[-1] if said else code}",
+                hint="install clickmill there, or name the Python that has it as `python` in hosts.yaml",
+            )
+        if self.workspace is None:
+            return
+        if await host.run(f"test -d {quote_path(self.workspace)} || echo no"):
+            raise ConfigError(
+                f"`{host.name}` has no folder `{self.workspace}`",
+                hint="a workspace lies on every host already; without `ssh.workspace` (`-j`) files are copied",
+            )
 
     async def _prepare(self) -> None:
         """Folder, package, number and token on every host."""
