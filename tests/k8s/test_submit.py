@@ -32,6 +32,42 @@ def test_the_same_job_twice_changes_nothing(cluster: Cluster, namespace: str) ->
     assert _versions(cluster, plan) == before
 
 
+ALLOTTED = {
+    "Service": {"clusterIPs", "ipFamilies", "ipFamilyPolicy"},
+    "Job": {"selector", "template.metadata.labels", "template.spec.serviceAccount"},
+    "PersistentVolumeClaim": {"storageClassName", "volumeName"},
+}
+"""What only the cluster can know, by kind of object, and the old name of `serviceAccountName`."""
+
+
+@pytest.mark.parametrize("scheduler", ["volcano", "default"])
+def test_every_field_that_the_cluster_fills_in_is_stated(
+    cluster: Cluster, namespace: str, scheduler: str
+) -> None:
+    plan = small_plan(namespace, scheduler=scheduler)
+    submit(cluster, plan)
+    missing = {}
+    for item in manifest(plan):
+        found = cluster.get(kind_of(item), item["metadata"]["name"], namespace=namespace)
+        assert found is not None
+        kind = item["kind"]
+        added = _fields(found.get("spec", {})) - _fields(item.get("spec", {}))
+        allotted = ALLOTTED.get(kind, set()) if kind_of(item) != kinds.VOLCANO_JOB else set()
+        missing[kind] = {field for field in added if not any(field.startswith(each) for each in allotted)}
+    assert {kind: fields for kind, fields in missing.items() if fields} == {}
+
+
+def _fields(value: Any, path: str = "") -> set[str]:
+    """Paths of all values that are no mapping or list; items of a list are one and the same."""
+    if isinstance(value, dict):
+        return {
+            field for key, each in value.items() for field in _fields(each, f"{path}.{key}".removeprefix("."))
+        }
+    if isinstance(value, list):
+        return {field for each in value for field in _fields(each, path)}
+    return {path}
+
+
 def test_what_kubectl_applies_is_what_submit_applies(
     cluster: Cluster, namespace: str, kubectl: Kubectl
 ) -> None:

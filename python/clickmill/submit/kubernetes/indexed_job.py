@@ -32,6 +32,7 @@ def indexed_job(plan: JobPlan, role: RolePlan) -> Object:
         "backoffLimit": _backoff_limit(plan, role),
         "completionMode": "Indexed",
         "completions": role.replicas,
+        "manualSelector": False,
         "parallelism": role.replicas,
         "podFailurePolicy": {"rules": [_FINAL_RULE, _DISRUPTION_RULE]},
         "podReplacementPolicy": "Failed",  # no other is allowed beside a podFailurePolicy

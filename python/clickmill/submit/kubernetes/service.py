@@ -24,6 +24,7 @@ def service(plan: JobPlan) -> Object:
     ]
     spec = {
         "clusterIP": "None",
+        "internalTrafficPolicy": "Cluster",
         "ports": ports,
         "publishNotReadyAddresses": True,
         "selector": plan.names.selector,
