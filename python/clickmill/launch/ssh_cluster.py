@@ -194,7 +194,7 @@ class SshCluster:
         if await host.run(f"test -d {quote_path(self.workspace)} || echo no"):
             raise ConfigError(
                 f"`{host.name}` has no folder `{self.workspace}`",
-                hint="a workspace lies on every host already; without `ssh.workspace` (`-j`) files are copied",
+                hint="a workspace is on all hosts already; without `ssh.workspace` (`-j`) files are copied",
             )
 
     async def _prepare(self) -> None:
