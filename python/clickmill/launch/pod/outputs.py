@@ -7,6 +7,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clickmill.store.remote.url import is_url
+
 if TYPE_CHECKING:
     from clickmill.config import RunnerConfig
 
@@ -23,13 +25,14 @@ WRITTEN = (
 def output_overrides(runner: RunnerConfig, place: str, output: Path) -> list[str]:
     """Overrides that put everything that the runner writes below `output`; `place` is its path in the file.
 
-    Paths that lie on a volume of their own stay as they are.
+    Paths that lie on a volume of their own stay as they are, and so do URLs: what is there takes copies of
+    what lies below `output`.
     """
     overrides = [f"{place}.output_path={json.dumps(str(output))}"]
     here = Path.cwd()
     for key in WRITTEN:
         text = getattr(runner, key)
-        if not text:
+        if not text or is_url(text):
             continue
         path = Path(os.path.normpath(here / text))
         if path.is_relative_to(here) and not _is_mounted(path, here):

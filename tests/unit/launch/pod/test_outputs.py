@@ -5,7 +5,13 @@ from pathlib import Path
 import pytest
 
 from clickmill.config import parse_config
+from clickmill.errors import ConfigError
+from clickmill.launch.pod.launcher import Launcher
 from clickmill.launch.pod.outputs import output_overrides
+from clickmill.launch.pod.pod import read_pod
+from clickmill.launch.role import Source
+
+from .conftest import ENVIRON
 
 CONFIG = """\
 workspace: "./"
@@ -42,3 +48,27 @@ def test_what_would_be_written_to_the_folder_of_the_pod_goes_to_the_volume(
 def test_paths_elsewhere_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     assert len(overrides(", save_checkpoint_path: /models/ctr, tensorboard_path: ../board")) == 1
+
+
+@pytest.mark.parametrize(
+    "url", ["s3://models/today", "S3A://models/today", "hdfs:/today", "afs:///today", "http://files/today"]
+)
+def test_checkpoints_that_go_elsewhere_are_not_taken_for_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.yaml").write_text(CONFIG.format(more=""))
+    typed = (f"runner.0.save_checkpoint_path={url}", f"runner.0.save_step_path={url}/steps")
+    launcher = Launcher(Source("config.yaml", typed), tmp_path / "output", tmp_path / "package")
+    _, runner, source = launcher._configured(read_pod(ENVIRON))
+    assert (runner.save_checkpoint_path, runner.save_step_path) == (url, f"{url}/steps")
+    assert runner.output_path == str(tmp_path / "output")
+    assert source.overrides[:2] == typed
+
+
+def test_what_must_be_a_path_is_no_url_in_a_pod_either(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "config.yaml").write_text(CONFIG.format(more=", tensorboard_path: s3://models/board"))
+    launcher = Launcher(Source("config.yaml"), tmp_path / "output", tmp_path / "package")
+    with pytest.raises(ConfigError, match="is a URL, and must be a path of this host"):
+        launcher._configured(read_pod(ENVIRON))
