@@ -9,14 +9,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from clickmill.config.builtin import BUILTIN_MODELS, builtin_model
+from clickmill.config.dataset import DatasetConfig
 from clickmill.config.document import Document, KeyPath, dotted
+from clickmill.config.runner import RunnerConfig
 from clickmill.config.translate import listed, nearest
+from clickmill.store.remote.url import fault_of, is_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from clickmill._section import Section
     from clickmill.config.config import Config
-    from clickmill.config.runner import RunnerConfig
     from clickmill.errors import Problem
 
 _ONE_PHASE = "a cluster trains one phase, not {}; name the one in `phases`, each has a run of its own"
@@ -31,7 +34,7 @@ def cross_check(document: Document) -> list[Problem]:
     """All problems that no section can see alone."""
     if not isinstance(document.value, dict):
         return []
-    checks = (_names_are_unique, _modes, _runner_references, _phases, _clusters)
+    checks = (_names_are_unique, _modes, _runner_references, _phases, _clusters, _stores)
     return [problem for check in checks for problem in check(document)]
 
 
@@ -57,7 +60,7 @@ def run_problems(config: Config) -> list[Problem]:
             )
             problems.append(config.problem(message, ("runner", index, "worker_num")))
         for key in _LOCAL_PATHS:
-            if "://" in getattr(runner, key):
+            if is_url(getattr(runner, key)):
                 message = "is a URL, and must be a path of this host; `save_checkpoint_path` may be a URL"
                 problems.append(config.problem(message, ("runner", index, key)))
         if runner.class_name == "infer" and not runner.init_model_path:
@@ -67,6 +70,20 @@ def run_problems(config: Config) -> list[Problem]:
 
 
 _LOCAL_PATHS = ("output_path", "tensorboard_path", "runner_result_dump_path")
+_MAY_BE_URLS: dict[str, tuple[type[Section], frozenset[str]]] = {
+    "runner": (
+        RunnerConfig,
+        frozenset(
+            {
+                "init_model_path",
+                "init_pretraining_model_path",
+                "save_checkpoint_path",
+                "save_step_path",
+            }
+        ),
+    ),
+    "dataset": (DatasetConfig, frozenset({"data_path"})),
+}
 _NOT_ON_SERVERS = {
     "save_step_full_interval": "checkpoints of a cluster with parameter servers hold all rows; "
     "`cluster.snapshot_full_interval` is what its snapshots go by",
@@ -195,6 +212,27 @@ def _queue_datasets(document: Document, path: KeyPath, phases: set[str]) -> Iter
         if str(dataset.get("name")) in used and dataset.get("type") == "QueueDataset":
             message = f"`collective` takes no QueueDataset; make data set `{dataset['name']}` a DataLoader"
             yield _wrong(document, (*path, "fleet_mode"), message)
+
+
+def _stores(document: Document) -> Iterator[Problem]:
+    """URLs that mean nothing; they are looked at by their words alone, no store is asked."""
+    for name, (section, keys) in _MAY_BE_URLS.items():
+        for path, item in _items(document, name):
+            validation = item.get("validation")
+            if name == "dataset" and isinstance(validation, dict):
+                yield from _faults(document, (*path, "validation", "data_path"))
+            for key in item:
+                if section.canonical_key(key) in keys:
+                    yield from _faults(document, (*path, key))
+
+
+def _faults(document: Document, path: KeyPath) -> Iterator[Problem]:
+    value = document.get(path)
+    for index, text in enumerate(_texts(value)):
+        if isinstance(text, str) and is_url(text) and (fault := fault_of(text)):
+            where = (*path, index) if isinstance(value, list) else path
+            place = document.value_place(where)
+            yield place.problem(fault.message, key=dotted(where), suggestion=fault.suggestion)
 
 
 def _more(runner: dict[str, Any], key: str) -> bool:

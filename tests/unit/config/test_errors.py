@@ -392,3 +392,39 @@ def test_configuration_that_is_not_there_is_told_with_what_to_name(in_folder: Pa
         load_config(name)
     assert name in str(error.value)
     assert "a folder with a config.yaml" in (error.value.hint or "")
+
+
+URL_KEYS = ("init_model_path", "init-pretraining-model-path", "save_checkpoint_path", "save_step_path")
+
+
+@pytest.mark.parametrize("key", URL_KEYS)
+def test_url_of_no_store_is_told_with_its_line_and_the_nearest_store(
+    small: str, problems: Find, key: str
+) -> None:
+    (found,) = problems(small.replace("class: train", f"class: train\n  {key}: hfds://h/x")).values()
+    assert (found.line, found.key, found.suggestion) == (6, f"runner.0.{key}", "hdfs://")
+    assert found.message.startswith("is in no store that is known; there are `s3://`, ")
+
+
+def test_data_in_no_store_is_told_without_what_may_be_secret_in_its_url(small: str, problems: Find) -> None:
+    data = 'data_path: [a, "ftp://me:some-word@b/in?sig=some-word"]\n  validation: {data_path: "s3:///x"}'
+    found = problems(small.replace("data_path: train.txt", data))
+    assert {key: problem.suggestion for key, problem in found.items()} == {
+        "dataset.0.data_path.1": "http://",
+        "dataset.0.validation.data_path": None,
+    }
+    assert found["dataset.0.validation.data_path"].message == "names no bucket"
+    assert "some-word" not in str([problem.to_dict() for problem in found.values()])
+
+
+@pytest.mark.parametrize(
+    "text", ["C:/in", "C://in", "a:b", "s3:/in", "hdfs:x", "hdfs:/x", "afs:/x", "HDFS://h/x", "./a://b"]
+)
+def test_path_with_a_colon_is_a_path_and_a_url_may_leave_out_its_host(small: str, text: str) -> None:
+    assert parse_config(small.replace("train.txt", text)).dataset[0].data_path == (text,)
+
+
+def test_folder_of_a_run_is_no_url_without_a_host_either(small: str) -> None:
+    config = parse_config(small.replace("class: train", "class: train\n  output_path: hdfs:/out"))
+    (problem,) = run_problems(config)
+    assert (problem.line, problem.message.partition(",")[0]) == (6, "is a URL")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from urllib.parse import quote, unquote, urlsplit
 
 from clickmill.errors import ConfigError
@@ -31,7 +32,7 @@ SCHEMES = {
 FS_NAME = "CLICKMILL_FS_NAME"
 """Variable: the file system of `hdfs:` and `afs:` URLs that name no host."""
 
-_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)://")
+_SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+)://")  # one letter is a drive
 _BARE = re.compile(r"^(hdfs|afs):(/[^/].*|/)$")
 _MAGIC = re.compile(r"[*?\[]")
 
@@ -39,6 +40,55 @@ _MAGIC = re.compile(r"[*?\[]")
 def is_url(text: str) -> bool:
     """Whether `text` names something elsewhere, be it in a store that is known or not."""
     return bool(_SCHEME.match(text) or _BARE.match(text))
+
+
+def store_of(text: str) -> str | None:
+    """`s3`, `hdfs`, `http` or `https`; None for a path, and for a URL of no store that is known."""
+    match = _SCHEME.match(text) or _BARE.match(text)
+    return SCHEMES.get(match[1].lower()) if match else None
+
+
+def names_no_host(text: str) -> bool:
+    """Whether it is a URL whose host is that of `CLICKMILL_FS_NAME`."""
+    return store_of(text) == "hdfs" and not _split(text)[1]
+
+
+def joined(*parts: str) -> str:
+    """`hdfs://host/folder/part`; a pattern or a file behind the folder stays behind it."""
+    first, *others = parts
+    below = [part.strip("/") for part in others if part.strip("/")]
+    return "/".join([first.rstrip("/"), *below]) if below else first
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a URL means nothing, wherever it is read."""
+
+    words: str
+    hint: str | None = None
+    suggestion: str | None = None
+    """The scheme that is most like the one that was written."""
+
+    @property
+    def message(self) -> str:
+        """All of it, where the URL stands beside it."""
+        return f"{self.words}; {self.hint}" if self.hint else self.words
+
+
+def fault_of(url: str) -> Fault | None:
+    """What is wrong with a URL; None where nothing is. Nothing of it is repeated, for it may hold secrets."""
+    kind = store_of(url)
+    if kind is None:
+        scheme = _split(url)[0].lower()
+        nearest = get_close_matches(scheme, SCHEMES, n=1, cutoff=0.5)
+        known = ", ".join(f"`{each}://`" for each in SCHEMES)
+        suggestion = f"{nearest[0]}://" if nearest else None
+        return Fault("is in no store that is known", f"there are {known}", suggestion)
+    if kind != "hdfs" and not _split(url)[1]:
+        return Fault(f"names no {'bucket' if kind == 's3' else 'host'}")
+    if kind in {"http", "https"} and not _can_be_split(url):
+        return Fault("has brackets that hold no address")
+    return None
 
 
 def has_magic(text: str) -> bool:
@@ -87,26 +137,36 @@ class Place:
 
 def parse(text: str) -> Place:
     """A URL, taken apart; ConfigError for one that means nothing."""
-    if _BARE.match(text):
-        scheme, _, path = text.partition(":")
-        text = f"{scheme}://{path}"
-    match = _SCHEME.match(text)
-    kind = SCHEMES.get(match[1].lower()) if match else None
-    if match is None or kind is None:
-        known = ", ".join(f"`{scheme}://`" for scheme in SCHEMES)
-        raise ConfigError(f"`{shown(text)}` is in no store that is known", hint=f"there are {known}")
-    host, _, path = text[match.end() :].partition("/")
+    if fault := fault_of(text):
+        raise ConfigError(f"`{shown(text)}` {fault.words}", hint=fault.hint)
+    kind = store_of(text)
+    assert kind is not None
+    _, host, path = _split(text)
     if kind in {"http", "https"}:
         split = urlsplit(text)
-        host, path = split.netloc, split.path.lstrip("/")
-        place = Place(kind, host, path, f"?{split.query}" if split.query else "")
-    elif kind == "hdfs":
-        place = Place(kind, host or _default_host(text), path.lstrip("/"))
-    else:
-        place = Place(kind, host, path)
-    if not place.host:
-        raise ConfigError(f"`{shown(text)}` names no {'bucket' if kind == 's3' else 'host'}")
-    return place
+        return Place(kind, split.netloc, split.path.lstrip("/"), f"?{split.query}" if split.query else "")
+    if kind == "hdfs":
+        return Place(kind, host or _default_host(text), path.lstrip("/"))
+    return Place(kind, host, path)
+
+
+def _split(url: str) -> tuple[str, str, str]:
+    """Scheme, host and path; a URL may name no host."""
+    scheme, _, rest = url.partition(":")
+    if not rest.startswith("//"):
+        return scheme, "", rest
+    host, _, path = rest[2:].partition("/")
+    if scheme.lower() in {"http", "https"}:
+        host = host.partition("?")[0].partition("#")[0]
+    return scheme, host, path
+
+
+def _can_be_split(url: str) -> bool:
+    try:
+        urlsplit(url)
+    except ValueError:  # `http://[there/log`
+        return False
+    return True
 
 
 def _default_host(text: str) -> str:
