@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from clickmill.config.backend.secrets import VARIABLES
 from clickmill.errors import ConfigError
 from clickmill.launch.hosts import load_hosts
+from clickmill.store.remote.url import store_of
 from clickmill.submit.inputs import inputs_of
+from clickmill.submit.outputs import outputs_of
 from clickmill.submit.redaction import MASK
 
 if TYPE_CHECKING:
@@ -21,7 +23,6 @@ if TYPE_CHECKING:
 
 FS_NAME, FS_UGI = VARIABLES["config", "fs_name"], VARIABLES["config", "fs_ugi"]
 _USERS = (FS_UGI, f"{FS_UGI}_FILE", "HADOOP_USER_NAME")
-_SCHEMES = ("hdfs:", "afs:")
 
 
 def variables(request: Request, environ: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -63,8 +64,8 @@ def file_system_notes(request: Request) -> Iterator[Problem]:
 
 def _is_on_it(request: Request) -> bool:
     texts = [each.text for each in inputs_of(request)]
-    texts += [str(value) for value in request.runner.model_dump().values()]
-    return any(text.startswith(_SCHEMES) for text in texts)
+    texts += [each.text for each in outputs_of(request)]
+    return any(store_of(text) == "hdfs" for text in texts)
 
 
 def _has_user(request: Request) -> bool:

@@ -33,7 +33,9 @@ class Input:
 def inputs_of(request: Request) -> Iterator[Input]:
     """Those of the runner that is submitted: of the data sets of its phases, and its own."""
     config, runner = request.config, request.runner
-    for name in dict.fromkeys(phase.dataset_name for phase in config.phases_of(runner)):
+    names = [phase.dataset_name for phase in config.phases_of(runner)]
+    names += [runner.evaluate_dataset_name] if runner.evaluate_dataset_name else []
+    for name in dict.fromkeys(names):
         dataset = config.dataset_named(name)
         place: KeyPath = ("dataset", config.dataset.index(dataset))
         for key, texts in data_paths(dataset):

@@ -5,6 +5,7 @@ All problems are reported at once, each with the place in the file that has to b
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import clickmill
@@ -12,6 +13,7 @@ from clickmill.config.backend.exposure import exposed_secrets, notes_on_variable
 from clickmill.config.backend.models import MAX_NAME_LENGTH
 from clickmill.config.backend.secrets import SECRETS, VARIABLES
 from clickmill.config.checks import PS_ON_CARDS, server_problems
+from clickmill.store.remote.url import Fault, fault_of, is_url, names_no_host
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -252,11 +254,38 @@ def _kubernetes(backend: BackendConfig) -> Iterator[Problem]:
         # Cut, the names of two jobs might be one, and each could be taken for the other.
         message = f"is `{backend.submit.name}` on Kubernetes, longer than {MAX_NAME_LENGTH}; shorten it"
         yield backend.problem(message, ("submit", "job_name"))
+    yield from _places(backend)
+
+
+def _places(backend: BackendConfig) -> Iterator[Problem]:
+    """Pods reach by URLs what these keys name: each must come to one in a store that is known."""
     files = backend.config
-    if not files.fs_name:
-        is_url = "://" in files.output_path
-        for key in (*_FOLDERS, *(() if is_url else ("output_path",))):
-            if getattr(files, key):
-                message = f"is empty, but `config.{key}` is a folder on it; give it, or set CLICKMILL_FS_NAME"
-                yield backend.problem(message, ("config", "fs_name"))
-                return
+    named = {key: folder for key in (*_FOLDERS, "output_path") if (folder := getattr(files, key))}
+    on_it = [key for key, folder in named.items() if not is_url(folder) or names_no_host(folder)]
+    for key, folder in named.items():
+        if key not in on_it:
+            yield from _fault(backend, fault_of(folder), ("config", key))
+    if on_it:
+        needs_scheme = next((key for key in on_it if not is_url(named[key])), None)
+        yield from _fault(backend, _why_none(files.fs_name, on_it[0], needs_scheme), ("config", "fs_name"))
+
+
+def _why_none(fs_name: str, key: str, needs_scheme: str | None) -> Fault | None:
+    """Why there is no file system for the folder that `key` names; URLs of `needs_scheme` begin with it."""
+    if not fs_name:
+        return Fault(f"is empty, but `config.{key}` is a folder on it; give it, or set CLICKMILL_FS_NAME")
+    if names_no_host(fs_name):
+        return Fault(f"names no host, but `config.{key}` is a folder on it")
+    if is_url(fs_name):
+        return fault_of(fs_name)
+    if needs_scheme is None:
+        return None
+    return Fault(
+        f"does not say what it is, but `config.{needs_scheme}` is a folder on it; write `hdfs://` or "
+        "`afs://` before the host"
+    )
+
+
+def _fault(backend: BackendConfig, fault: Fault | None, path: KeyPath) -> Iterator[Problem]:
+    if fault is not None:
+        yield replace(backend.problem(fault.message, path), suggestion=fault.suggestion)

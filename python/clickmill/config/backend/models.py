@@ -15,6 +15,7 @@ from clickmill.config.cluster import Communicator
 from clickmill.config.document import Document, KeyPath, Place, dotted
 from clickmill.config.translate import written_path
 from clickmill.errors import Problem
+from clickmill.store.remote.url import is_url, joined
 
 BackendName = Literal["Local", "PaddleCloud", "Kubernetes", "SSH", "MPI"]
 ClusterType = Literal["mpi", "k8s"]
@@ -73,6 +74,14 @@ class ClusterFiles(BackendSection):
     communicator: Communicator = Communicator()
     """Between trainers and servers; a key that is written here counts more than that of the runner. On
     PaddleCloud keys that are not written have the defaults of such jobs, by the number of threads."""
+
+    def url_of(self, folder: str, *below: str) -> str:
+        """What a key here names, and a path below it, for processes that reach file systems by URLs.
+
+        A folder is one of `fs_name`; a URL stays as it is. Where it names no host, processes take that of
+        `fs_name`, which they know by a variable.
+        """
+        return joined(folder, *below) if is_url(folder) else joined(self.fs_name, folder, *below)
 
 
 class SubmitConfig(BackendSection):

@@ -51,10 +51,10 @@ def data_notes(request: Request) -> Iterator[Problem]:
             yield request.config.problem(_words(place, key), each.key)
 
 
-def joined(*parts: str) -> str:
-    """`hdfs://host/folder/part`; a pattern or a file behind the folder stays behind it."""
-    first, *others = parts
-    return "/".join([first.rstrip("/"), *(part.strip("/") for part in others if part.strip("/"))])
+def sources(request: Request) -> Iterator[str]:
+    """What the job reads, as pods are told of it."""
+    for each in inputs_of(request):
+        yield _source(request, each.text) if each.key[0] == "dataset" else each.text
 
 
 def _source(request: Request, text: str) -> str:
@@ -65,7 +65,7 @@ def _source(request: Request, text: str) -> str:
     key, rest = _folder_key(place)
     files = request.backend.config
     remote = getattr(files, key) if key else ""
-    return joined(files.fs_name, remote, *rest) if remote and not _is_on_volume(request, place) else text
+    return files.url_of(remote, *rest) if remote and not _is_on_volume(request, place) else text
 
 
 def _folder_key(place: PurePosixPath) -> tuple[str, tuple[str, ...]]:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from clickmill.config.backend.secrets import S3_KEYS
 from clickmill.store.remote.access import HTTP_TOKEN, secret
+from clickmill.store.remote.url import store_of
 from clickmill.submit.file_system import FS_NAME, FS_UGI
-from clickmill.submit.inputs import data_paths
-from clickmill.submit.kubernetes.data import data_overrides, joined
+from clickmill.submit.kubernetes.data import data_overrides, sources
 from clickmill.submit.kubernetes.plan import make_plan
+from clickmill.submit.outputs import outputs_of
 from clickmill.submit.package import collect_package, config_name
 
 if TYPE_CHECKING:
@@ -56,19 +57,19 @@ def access_of(request: Request, environ: Mapping[str, str] | None = None) -> dic
     """
     environ = os.environ if environ is None else environ
     found = {FS_UGI: request.backend.config.fs_ugi.get_secret_value()}
-    if _is_on(request, "s3://", "s3a://", "s3n://"):
+    if _is_on(request, "s3"):
         found |= {name: secret(name, environ) or "" for name in S3_KEYS}
-    if _is_on(request, "http://", "https://"):
+    if _is_on(request, "http", "https"):
         found[HTTP_TOKEN] = secret(HTTP_TOKEN, environ) or ""
     return {name: value for name, value in found.items() if value}
 
 
 def upload_place(request: Request) -> str:
     """URL to which the job puts its checkpoints, too; empty where nothing was said."""
-    files = request.backend.config
-    if not files.output_path or "://" in files.output_path:
-        return files.output_path
-    return joined(files.fs_name, files.output_path)
+    files, told = request.backend.config, request.backend.kubernetes.env.get(UPLOAD)
+    if told is not None:
+        return told
+    return files.url_of(files.output_path) if files.output_path else ""
 
 
 def _variables(request: Request) -> Iterator[tuple[str, str]]:
@@ -85,15 +86,14 @@ def _variables(request: Request) -> Iterator[tuple[str, str]]:
 
 def _own_variables(request: Request, environ: Mapping[str, str]) -> dict[str, str]:
     """What pods must know of this machine's environment, secrets apart; only where the job needs it."""
-    names = [*S3_SETTINGS] if _is_on(request, "s3://", "s3a://", "s3n://") else []
-    if _is_on(request, "hdfs:", "afs:"):
+    names = [*S3_SETTINGS] if _is_on(request, "s3") else []
+    if _is_on(request, "hdfs"):
         names.append(HDFS_USER)
     return {name: environ[name] for name in names if environ.get(name)}
 
 
-def _is_on(request: Request, *schemes: str) -> bool:
+def _is_on(request: Request, *stores: str) -> bool:
     """Whether the job reads or writes there."""
-    texts = [path for dataset in request.config.dataset for _, paths in data_paths(dataset) for path in paths]
+    texts = [*sources(request), *(each.text for each in outputs_of(request))]
     texts += [request.backend.config.fs_name, upload_place(request)]
-    texts += [str(value) for value in request.runner.model_dump().values()]
-    return any(text.startswith(schemes) for text in texts)
+    return any(store_of(text) in stores for text in texts)

@@ -112,6 +112,10 @@ def test_all_that_the_runner_reads_is_looked_at() -> None:
     assert "config.test_data_path" in found["dataset.0.validation.data_path"]
 
 
+def test_data_that_is_scored_after_a_pass_is_looked_at() -> None:
+    assert list(notes(TRAIN_DATA, "runner.0.evaluate_dataset_name=unused")) == ["dataset.1.data_path"]
+
+
 def test_workspace_of_a_built_in_model_is_the_working_folder() -> None:
     text = CONFIG.replace('"./"', "paddlerec.models.rank.dnn")
     Path("config.yaml").write_text(text)

@@ -106,6 +106,108 @@ def test_checkpoints_are_put_to_the_place_of_the_job() -> None:
         request("config.fs_name=''", "config.output_path=/x").check()
 
 
+@pytest.mark.parametrize(
+    ("named", "read"),
+    [
+        ("hdfs://other:8020/logs", "hdfs://other:8020/logs"),
+        ("s3://logs/today/", "s3://logs/today/"),
+        ("afs:/user/x", "afs:/user/x"),
+        ("hdfs:///user/x", "hdfs:///user/x"),
+        ("user/x", "hdfs://there:9000/user/x"),
+    ],
+)
+def test_folders_of_the_job_may_be_urls_as_they_stand(named: str, read: str) -> None:
+    data = "dataset.0.data_path=[train_data, train_data/day/*.tsv]"
+    found = plan_job(request(f"config.train_data_path={named}", f"config.output_path={named}", data), "team")
+    paths = json.loads(found.overrides[-1].partition("=")[2])
+    assert paths == [read, f"{read.rstrip('/')}/day/*.tsv"]
+    assert found.environment["CLICKMILL_UPLOAD"] == read
+
+
+def test_url_with_a_host_needs_no_file_system_of_the_job() -> None:
+    named = [
+        f"config.{key}=s3://logs" for key in ("train_data_path", "afs_remote_mount_point", "output_path")
+    ]
+    data = "dataset.0.data_path=[train_data, afs/day]"
+    assert request("config.fs_name=''", *named, data).check() == ()
+
+
+def test_url_without_a_host_needs_the_file_system_of_the_job() -> None:
+    with pytest.raises(ConfigError, match=r"config\.fs_name`: is empty, but `config\.train_data_path`"):
+        request("config.fs_name=''", "config.train_data_path=afs:/x").check()
+    job = request(
+        "config.fs_name=there:9000", "config.train_data_path=afs:/x", "dataset.0.data_path=train_data"
+    )
+    assert job.check() == ()
+
+
+def test_keys_go_along_to_the_store_of_a_folder_of_the_job() -> None:
+    job = request("config.train_data_path=s3://logs", "dataset.0.data_path=train_data")
+    assert "AWS_SECRET_ACCESS_KEY" in access_of(job, KEYS)
+
+
+@pytest.mark.parametrize("url", ["s3://models/today", "S3://models/today", "s3n://models/today"])
+@pytest.mark.parametrize(
+    "key", ["save_checkpoint_path", "save_step_path", "init_model_path", "init_pretraining_model_path"]
+)
+def test_keys_go_along_where_only_checkpoints_are_in_s3(key: str, url: str) -> None:
+    job = request(f"runner.0.{key}={url}", ELSEWHERE)
+    assert job.check() == ()
+    assert "AWS_SECRET_ACCESS_KEY" in access_of(job, KEYS)
+    assert plan_job(job, "team", KEYS).environment["AWS_REGION"] == "here"
+
+
+def test_token_goes_along_where_checkpoints_are_put_behind_http() -> None:
+    token = {"CLICKMILL_HTTP_TOKEN": "sesame"}
+    job = request("runner.0.save_checkpoint_path=HTTPS://files/models", ELSEWHERE)
+    assert access_of(job, token)["CLICKMILL_HTTP_TOKEN"] == "sesame"
+    job = request("kubernetes.env={CLICKMILL_UPLOAD: 'https://files/models'}", ELSEWHERE)
+    assert access_of(job, token)["CLICKMILL_HTTP_TOKEN"] == "sesame"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "key", "words"),
+    [
+        (
+            ["config.fs_name=nn:8020", "config.output_path=/out"],
+            "config.fs_name",
+            "write `hdfs://` or `afs://`",
+        ),
+        (
+            ["config.fs_name=nn:8020", "config.train_data_path=/in"],
+            "config.fs_name",
+            "`config.train_data_path`",
+        ),
+        (["config.fs_name='hdfs://'", "config.output_path=/out"], "config.fs_name", "names no host"),
+        (
+            ["config.fs_name='hfds://nn'", "config.output_path=/out"],
+            "config.fs_name",
+            "did you mean `hdfs://`",
+        ),
+        (["config.output_path='ftp://b/out'"], "config.output_path", "is in no store that is known"),
+        (["config.thirdparty_path='s3:///x'"], "config.thirdparty_path", "names no bucket"),
+    ],
+)
+def test_place_that_pods_could_not_reach_is_an_error(overrides: list[str], key: str, words: str) -> None:
+    for refused in (request(*overrides, ELSEWHERE).check, lambda: plan(request(*overrides, ELSEWHERE))):
+        with pytest.raises(ConfigError) as error:
+            refused()
+        (problem,) = error.value.problems
+        assert problem.key == key
+        assert words in str(problem)
+
+
+def test_place_that_pods_could_not_reach_is_told_with_its_line(folder: Path) -> None:
+    text = BACKEND.replace(
+        'config: {fs_name: "hdfs://there:9000/"', 'config: {\n  output_path: /x, fs_name: "nn:8020"'
+    )
+    (folder / "backend.yaml").write_text(text)
+    with pytest.raises(ConfigError) as error:
+        request(ELSEWHERE).check()
+    (problem,) = error.value.problems
+    assert (problem.file, problem.line) == ("backend.yaml", 3)
+
+
 def test_data_to_validate_with_is_found_there_too() -> None:
     validation = "dataset.0.validation={data_path: test_data/day}"
     (override,) = data_overrides(request("config.test_data_path=/user/me/test", validation))
