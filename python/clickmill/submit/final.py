@@ -33,8 +33,6 @@ def final_config(request: Request) -> Config:
         "server_num": size.servers,
         "worker_num": size.workers,
     }
-    if backend.backend == "Kubernetes":
-        changes["output_path"] = ""  # it is a volume there
     changed = runner.model_copy(update=changes)
     runners = tuple(changed if each is runner else each for each in request.config.runner)
     return request.config.model_copy(update={"runner": runners})

@@ -12,6 +12,7 @@ from clickmill.submit.code import code_problems
 from clickmill.submit.file_system import file_system_notes
 from clickmill.submit.final import final_config, final_problems
 from clickmill.submit.kubernetes.data import data_notes
+from clickmill.submit.kubernetes.outputs import output_notes, output_problems
 from clickmill.submit.kubernetes.plan import pod_problems
 from clickmill.submit.ssh_data import host_notes
 from clickmill.submit.start import start_notes, start_problems
@@ -53,6 +54,7 @@ class Request:
             *(start_problems(self) if has_idle_start else ()),
             *code_problems(self.config),
             *(pod_problems(self.config, self.backend) if name == "Kubernetes" else ()),
+            *(output_problems(self) if name == "Kubernetes" and len(self.config.mode) == 1 else ()),
         ]
         if problems:
             raise ConfigError.of(sorted(set(problems), key=lambda problem: problem.order))
@@ -60,7 +62,7 @@ class Request:
             *submit_notes(self.config, self.backend),
             *(start_notes(self) if has_idle_start else ()),
             *file_system_notes(self),
-            *(data_notes(self) if name == "Kubernetes" else ()),
+            *((*data_notes(self), *output_notes(self)) if name == "Kubernetes" else ()),
             *(host_notes(self) if name == "SSH" else ()),
         )
 

@@ -149,11 +149,9 @@ def test_size_that_counts_is_the_one_that_is_checked(folder: Path, backend: str,
     request("dataset.0.data_path=/data/log").check()  # the runner says 5
 
 
-def test_folder_of_the_run_is_a_volume_on_kubernetes_whatever_the_runner_says(folder: Path) -> None:
-    backend = "backend: Kubernetes\nkubernetes: {image: a/b:c}\nsubmit: {files: '*.py'}\n"
-    write_job(folder, CONFIG, backend)
-    request("runner.0.output_path=s3://bucket/run", "dataset.0.data_path=/data/log").check()
-    write_job(folder, CONFIG, "backend: Local\n")
+@pytest.mark.parametrize("backend", ["Local", "Kubernetes\nkubernetes: {image: a/b:c}"])
+def test_folder_of_the_run_is_no_url(folder: Path, backend: str) -> None:
+    write_job(folder, CONFIG, f"backend: {backend}\nsubmit: {{files: '*.py'}}\n")
     with pytest.raises(ConfigError, match="is a URL, and must be a path of this host"):
         request("runner.0.output_path=s3://bucket/run").check()
 

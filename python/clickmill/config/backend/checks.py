@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import clickmill
 from clickmill.config.backend.exposure import exposed_secrets, notes_on_variables
 from clickmill.config.backend.models import MAX_NAME_LENGTH
+from clickmill.config.backend.pod_values import OUTPUT
 from clickmill.config.backend.secrets import SECRETS, VARIABLES
 from clickmill.config.checks import PS_ON_CARDS, server_problems
 from clickmill.store.remote.url import Fault, fault_of, is_url, names_no_host
@@ -220,9 +221,15 @@ def _idle_sizes(backend: BackendConfig) -> Iterator[Problem]:
 
 
 def _idle_pod_keys(config: Config, backend: BackendConfig) -> Iterator[Problem]:
-    """Keys of `kubernetes` that are for another kind of job."""
-    settings = backend.kubernetes
-    is_collective = config.runners()[0].is_collective
+    """Keys of `kubernetes` that are for another kind of job, and of the runner that pods do not go by."""
+    settings, runner = backend.kubernetes, config.runners()[0]
+    is_collective = runner.is_collective
+    if runner.output_path:
+        message = (
+            f"has no effect on Kubernetes: pods write to `{OUTPUT}/{backend.submit.name}`, on the volume of "
+            "`kubernetes.output`; `config.output_path` names a place that takes checkpoints as well"
+        )
+        yield config.problem(message, ("runner", config.runner.index(runner), "output_path"))
     others = ("pserver", "trainer") if is_collective else ("worker",)
     for role in others:
         if role in settings.resources.model_fields_set:

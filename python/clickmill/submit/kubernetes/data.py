@@ -45,7 +45,7 @@ def data_notes(request: Request) -> Iterator[Problem]:
         source = _source(request, each.text) if is_data else each.text
         if is_url(source):
             continue
-        place = _in_pod(request, source)
+        place = in_pod(request, source)
         if not _is_there(request, place):
             key = _folder_key(place)[0] if is_data else ""
             yield request.config.problem(_words(place, key), each.key)
@@ -61,7 +61,7 @@ def _source(request: Request, text: str) -> str:
     """The text, or the place on the file system of the job that it stands for."""
     if is_url(text):
         return text
-    place = _in_pod(request, text)
+    place = in_pod(request, text)
     key, rest = _folder_key(place)
     files = request.backend.config
     remote = getattr(files, key) if key else ""
@@ -76,7 +76,7 @@ def _folder_key(place: PurePosixPath) -> tuple[str, tuple[str, ...]]:
     return FOLDERS.get(folder, ""), tuple(rest)
 
 
-def _in_pod(request: Request, text: str) -> PurePosixPath:
+def in_pod(request: Request, text: str) -> PurePosixPath:
     """A path as an absolute one."""
     path = posixpath.join(WORKING_FOLDER, on_nodes(request.config, text).as_posix())
     return PurePosixPath(posixpath.normpath(path))

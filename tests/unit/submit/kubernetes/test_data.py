@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from clickmill.errors import ConfigError
 from clickmill.submit.kubernetes.data import data_overrides
 from clickmill.submit.load import load_request
 from tests.unit.submit.jobs import request, write_job
@@ -145,6 +146,73 @@ def test_volume_below_a_folder_of_the_file_system_has_what_is_in_it() -> None:
     )
     (override,) = data_overrides(job)
     assert override == 'dataset.0.data_path=["train_data/new", "hdfs://there:9000/user/me/train/old"]'
+
+
+# What the job writes
+
+
+ON_VOLUMES = (
+    "kubernetes.volumes=[{name: in, claim: logs, mount: train_data}, {name: all, claim: a, mount: /all}, "
+    "{name: out, claim: b, mount: /all/out, read_only: false}, {name: own, claim: c, mount: kept, "
+    "read_only: false}]"
+)
+
+
+@pytest.mark.parametrize("key", ["save_checkpoint_path", "save_step_path", "tensorboard_path"])
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("/abs/models", "pods cannot write to `/abs/models`, for their root is read-only; name a relative"),
+        ("../models", "pods cannot write to `/models`"),
+        (
+            "{workspace}/train_data/models",
+            "may only read what is mounted at `/job/train_data`, and `/job/train_data/m",
+        ),
+        ("/all/models", "may only read what is mounted at `/all`"),
+        ("/package/models", "may only read what is mounted at `/package`"),
+    ],
+)
+def test_path_at_which_pods_cannot_write_is_an_error_with_its_line(
+    folder: Path, key: str, path: str, words: str
+) -> None:
+    text = CONFIG.replace("phases: [first]", f'phases: [first],\n   {key}: "{path}"')
+    (folder / "config.yaml").write_text(text)
+    with pytest.raises(ConfigError) as error:
+        request(ON_VOLUMES).check()
+    (problem,) = error.value.problems
+    assert (problem.file, problem.line, problem.key) == ("config.yaml", 5, f"runner.0.{key}")
+    assert words in problem.message
+    assert "the volume of `kubernetes.output`" in problem.message
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "models",
+        "{workspace}/models",
+        "/job/models",
+        "/output/models",
+        "/all/out/models",
+        "kept/models",
+        "s3://a/b",
+    ],
+)
+def test_path_on_a_volume_that_pods_may_write_to_is_no_word_worth(path: str) -> None:
+    assert notes(ON_VOLUMES, f"runner.0.save_checkpoint_path='{path}'") == {}
+
+
+@pytest.mark.parametrize("path", ["/tmp/models", "/cache/models"])
+def test_checkpoints_that_go_with_their_pod_are_told_of(path: str) -> None:
+    (words,) = notes(TRAIN_DATA, f"runner.0.save_step_path={path}").values()
+    assert words.startswith(f"what pods write to `{path}` goes with them; name a relative path")
+
+
+def test_folder_of_the_run_is_told_to_be_another_in_pods() -> None:
+    found = notes(TRAIN_DATA, "runner.0.output_path=mine", "submit.job_name=ctr")
+    assert list(found) == ["runner.0.output_path"]
+    assert "pods write to `/output/ctr`, on the volume of `kubernetes.output`; `config.output_path`" in str(
+        found
+    )
 
 
 # Over ssh
