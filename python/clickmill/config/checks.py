@@ -13,6 +13,7 @@ from clickmill.config.dataset import DatasetConfig
 from clickmill.config.document import Document, KeyPath, dotted
 from clickmill.config.runner import RunnerConfig
 from clickmill.config.translate import listed, nearest
+from clickmill.config.urls import URL_KEYS
 from clickmill.store.remote.url import fault_of, is_url
 
 if TYPE_CHECKING:
@@ -70,20 +71,7 @@ def run_problems(config: Config) -> list[Problem]:
 
 
 _LOCAL_PATHS = ("output_path", "tensorboard_path", "runner_result_dump_path")
-_MAY_BE_URLS: dict[str, tuple[type[Section], frozenset[str]]] = {
-    "runner": (
-        RunnerConfig,
-        frozenset(
-            {
-                "init_model_path",
-                "init_pretraining_model_path",
-                "save_checkpoint_path",
-                "save_step_path",
-            }
-        ),
-    ),
-    "dataset": (DatasetConfig, frozenset({"data_path"})),
-}
+_WITH_URLS: dict[str, type[Section]] = {"runner": RunnerConfig, "dataset": DatasetConfig}
 _NOT_ON_SERVERS = {
     "save_step_full_interval": "checkpoints of a cluster with parameter servers hold all rows; "
     "`cluster.snapshot_full_interval` is what its snapshots go by",
@@ -216,13 +204,13 @@ def _queue_datasets(document: Document, path: KeyPath, phases: set[str]) -> Iter
 
 def _stores(document: Document) -> Iterator[Problem]:
     """URLs that mean nothing; they are looked at by their words alone, no store is asked."""
-    for name, (section, keys) in _MAY_BE_URLS.items():
+    for name, section in _WITH_URLS.items():
         for path, item in _items(document, name):
             validation = item.get("validation")
             if name == "dataset" and isinstance(validation, dict):
                 yield from _faults(document, (*path, "validation", "data_path"))
             for key in item:
-                if section.canonical_key(key) in keys:
+                if section.canonical_key(key) in URL_KEYS:
                     yield from _faults(document, (*path, key))
 
 

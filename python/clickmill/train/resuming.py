@@ -14,6 +14,7 @@ from collections import Counter
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from clickmill.config.urls import without_secrets
 from clickmill.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -93,17 +94,20 @@ _MOST_FILES = 10
 def settings_of(
     config: Config, runner: RunnerConfig, phase: PhaseConfig, *, schema_json: str
 ) -> dict[str, Any]:
-    """What a checkpoint remembers of the configuration; `schema_json` before it was fitted to the data."""
+    """What a checkpoint remembers of the configuration; `schema_json` before it was fitted to the data.
+
+    Secrets in URLs are not among it: others read checkpoints, and a run goes on with a new signature.
+    """
 
     def plain(section: Any) -> Any:
-        return section.model_dump(mode="json", by_alias=True)
+        return without_secrets(section.model_dump(mode="json", by_alias=True))
 
     schema = json.loads(schema_json)
     return {
         "runner": plain(runner),
         "phase": plain(phase),
         "dataset": plain(config.dataset_named(phase.dataset_name)),
-        "hyper_parameters": plain(config.hyper_parameters),
+        "hyper_parameters": config.hyper_parameters.model_dump(mode="json", by_alias=True),
         "slots": {slot["name"]: slot for slot in schema["slots"]},
         "tables": {table["name"]: table for table in schema["tables"]},
     }

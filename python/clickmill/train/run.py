@@ -13,6 +13,7 @@ import torch
 
 from clickmill import _core
 from clickmill.config import plain
+from clickmill.config.urls import without_secrets
 from clickmill.data.source import DataSet
 from clickmill.errors import ConfigError, DivergedError
 from clickmill.nn import load_model_class
@@ -208,7 +209,7 @@ class Run:
             if origin is not None:
                 take_from(origin, self.state, runner)
             if self.members.is_writer:
-                text = json.dumps(plain(self.config), indent=1, ensure_ascii=False)
+                text = json.dumps(without_secrets(plain(self.config)), indent=1, ensure_ascii=False)
                 durable.replace_file(self.folder / "config.json", text.encode())
                 self.archive.start_run()
             return

@@ -53,6 +53,25 @@ def test_a_run_that_was_stopped_goes_on_with_data_elsewhere(workplace, web, tmp_
     )
 
 
+def test_what_opens_a_url_is_in_no_file_of_the_run_and_may_be_another_when_it_goes_on(workplace, web):
+    for name in ("train.tsv", "test.tsv"):
+        shutil.copy(workplace / name, web.root)
+
+    def options(word):
+        return (
+            f"dataset.0.data_path={web.url}/train.tsv?sig={word}",
+            f"dataset.0.validation.data_path={web.url}/test.tsv?sig={word}",
+        )
+
+    run("runner.0.max_batches=14", "runner.0.save_step_interval=7", *options("first-word"))
+    shutil.rmtree(workplace / "run/checkpoints")
+    run("runner.0.save_step_interval=7", *options("other-word"), resume=True)
+    files = [path for path in (workplace / "run").rglob("*") if path.is_file()]
+    assert any(path.name == "config.json" for path in files)
+    assert any(path.name == "settings.json" for path in files)
+    assert [path for path in files if b"-word" in path.read_bytes()] == []
+
+
 def test_a_checkpoint_goes_elsewhere_and_scores_there_as_here(workplace, bucket):
     summary = run(f"runner.0.save_checkpoint_path={bucket}/models")
     assert summary["checkpoint"] == "run/checkpoints/0"
