@@ -11,7 +11,7 @@ from clickmill.errors import ConfigError
 from clickmill.submit.code import code_problems
 from clickmill.submit.file_system import file_system_notes
 from clickmill.submit.final import final_config, final_problems
-from clickmill.submit.kubernetes.data import data_notes
+from clickmill.submit.kubernetes.data import data_notes, host_problems
 from clickmill.submit.kubernetes.outputs import output_notes, output_problems
 from clickmill.submit.kubernetes.plan import pod_problems
 from clickmill.submit.ssh_data import host_notes
@@ -47,14 +47,15 @@ class Request:
         """Raise ConfigError with all that keeps it from being submitted; what else is worth a word."""
         name, told = self.backend.backend, self.backend.submit.model_fields_set
         has_idle_start = "start_cmd" in told and name != "PaddleCloud"
-        final = self.config if len(self.config.mode) > 1 else final_config(self)
+        is_one = len(self.config.mode) == 1
+        final = final_config(self) if is_one else self.config
         problems = [
             *submit_problems(final, self.backend, self.source.overrides),
-            *(final_problems(self, final) if len(self.config.mode) == 1 else ()),
+            *(final_problems(self, final) if is_one else ()),
             *(start_problems(self) if has_idle_start else ()),
             *code_problems(self.config),
             *(pod_problems(self.config, self.backend) if name == "Kubernetes" else ()),
-            *(output_problems(self) if name == "Kubernetes" and len(self.config.mode) == 1 else ()),
+            *((*host_problems(self), *output_problems(self)) if is_one and name == "Kubernetes" else ()),
         ]
         if problems:
             raise ConfigError.of(sorted(set(problems), key=lambda problem: problem.order))

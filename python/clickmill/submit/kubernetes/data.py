@@ -8,8 +8,9 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from clickmill.config.backend.pod_values import OUTPUT, SCRATCH, WORKING_FOLDER
-from clickmill.store.remote.url import has_magic, is_url
+from clickmill.store.remote.url import FS_NAME, has_magic, is_url, names_no_host
 from clickmill.submit.inputs import data_paths, inputs_of, is_file_of_job, on_nodes
+from clickmill.submit.outputs import outputs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,6 +50,19 @@ def data_notes(request: Request) -> Iterator[Problem]:
         if not _is_there(request, place):
             key = _folder_key(place)[0] if is_data else ""
             yield request.config.problem(_words(place, key), each.key)
+
+
+def host_problems(request: Request) -> Iterator[Problem]:
+    """URLs on the file system of a job that has none: every pod would end with an error."""
+    backend = request.backend
+    if backend.config.fs_name or backend.kubernetes.env.get(FS_NAME):
+        return
+    places = [(each.text, each.key) for each in inputs_of(request)]
+    places += [(each.text, each.key) for each in outputs_of(request)]
+    for text, key in places:
+        if names_no_host(text):
+            message = f"names no host; write it into the URL, or give `config.fs_name` or {FS_NAME}"
+            yield request.config.problem(message, key)
 
 
 def sources(request: Request) -> Iterator[str]:

@@ -113,6 +113,18 @@ def test_all_that_the_runner_reads_is_looked_at() -> None:
     assert "config.test_data_path" in found["dataset.0.validation.data_path"]
 
 
+@pytest.mark.parametrize("key", ["init_model_path", "save_checkpoint_path", "save_step_path"])
+def test_url_without_a_host_is_an_error_in_a_job_without_a_file_system(key: str) -> None:
+    named = (TRAIN_DATA, "config.fs_name=''", f"runner.0.{key}=hdfs:/models")
+    with pytest.raises(
+        ConfigError, match=r"names no host; write it into the URL, or give `config\.fs_name`"
+    ) as error:
+        request(*named).check()
+    assert [problem.key for problem in error.value.problems] == [f"runner.0.{key}"]
+    assert notes(*named, "kubernetes.env={CLICKMILL_FS_NAME: 'hdfs://there'}") == {}
+    assert notes(*named, "config.fs_name=there:9000") == {}
+
+
 def test_data_that_is_scored_after_a_pass_is_looked_at() -> None:
     assert list(notes(TRAIN_DATA, "runner.0.evaluate_dataset_name=unused")) == ["dataset.1.data_path"]
 
