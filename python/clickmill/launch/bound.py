@@ -17,12 +17,17 @@ import sys
 PR_SET_PDEATHSIG = 1
 
 
+def bind(number: int) -> None:
+    """Have the kernel send this process a signal when its parent dies; 0 for none."""
+    kernel = ctypes.CDLL(None, use_errno=True)
+    if kernel.prctl(PR_SET_PDEATHSIG, number, 0, 0, 0) != 0:
+        sys.exit(f"error: cannot be bound to the parent process: {os.strerror(ctypes.get_errno())}")
+
+
 def main(arguments: list[str]) -> None:
     """Never returns."""
     parent, command = int(arguments[0]), arguments[1:]
-    kernel = ctypes.CDLL(None, use_errno=True)
-    if kernel.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) != 0:
-        sys.exit(f"error: cannot be bound to the parent process: {os.strerror(ctypes.get_errno())}")
+    bind(int(signal.SIGKILL))
     if os.getppid() != parent:
         sys.exit("error: the parent process has died")  # before the kernel knew what we want
     try:

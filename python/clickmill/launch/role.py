@@ -42,7 +42,8 @@ class RoleCommand:
     env: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """What is added to the environment."""
     is_tethered: bool = False
-    """It runs elsewhere, behind a tether: it lives as long as its stdin speaks, and ends when that closes."""
+    """It runs behind a tether, elsewhere or here: it lives as long as its stdin speaks, and ends when that
+    closes."""
 
 
 @dataclass(frozen=True, slots=True)

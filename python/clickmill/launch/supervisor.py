@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clickmill.errors import ClickmillError, StateError
 from clickmill.launch.failure import exit_words, failure, is_final, is_lost, log_hint, system_failure
 from clickmill.launch.process import Process
+from clickmill.launch.signals import Stopped, signals_to
 from clickmill.store.durable import writing
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Iterator
+    import signal
+    from collections.abc import Awaitable, Callable, Coroutine
     from pathlib import Path
 
     from clickmill.launch.address import Address
@@ -43,14 +44,6 @@ class Policy:
     """Between being asked to end and being killed."""
     servers_deadline_s: float = 60.0
     """Until servers have ended by themselves after the last trainer."""
-
-
-class Stopped(Exception):  # noqa: N818 - it is no error
-    """A signal asked us to end."""
-
-    def __init__(self, number: signal.Signals) -> None:
-        super().__init__(number.name)
-        self.number = number
 
 
 class Supervisor:
@@ -276,9 +269,7 @@ def supervise(
     try:
         return asyncio.run(_supervise(body, at_end, screen, logs, policy))
     except Stopped as stopped:
-        if stopped.number == signal.SIGINT:
-            raise KeyboardInterrupt from None
-        raise SystemExit(128 + stopped.number) from None
+        raise stopped.as_exit() from None
 
 
 async def _supervise(
@@ -289,7 +280,16 @@ async def _supervise(
     policy: Policy,
 ) -> T:
     supervisor = Supervisor(screen, logs, policy)
-    with _signals_to(supervisor, screen):
+
+    def heard(number: signal.Signals) -> None:
+        """The first signal ends the run in order, the next one at once."""
+        if supervisor.over.done():
+            supervisor.kill()
+        else:
+            supervisor.stop(Stopped(number))
+            screen.note(f"{number.name}: ending trainers, then servers; once more to kill them")
+
+    with signals_to(heard):
         work = asyncio.create_task(body(supervisor))
         try:
             either: set[asyncio.Future[Any]] = {work, supervisor.over}
@@ -305,31 +305,6 @@ async def _supervise(
                 await at_end()
             finally:
                 screen.close()
-
-
-@contextlib.contextmanager
-def _signals_to(supervisor: Supervisor, screen: Screen) -> Iterator[None]:
-    """The first signal ends the run in order, the next one at once."""
-    loop = asyncio.get_running_loop()
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.getsignal(number) for number in numbers}
-
-    def heard(number: signal.Signals) -> None:
-        if supervisor.over.done():
-            supervisor.kill()
-        else:
-            supervisor.stop(Stopped(number))
-            screen.note(f"{number.name}: ending trainers, then servers; once more to kill them")
-
-    for number in numbers:
-        if before[number] != signal.SIG_IGN:  # under nohup, or in the background of a script
-            loop.add_signal_handler(number, heard, number)
-    try:
-        yield
-    finally:
-        for number in numbers:
-            if loop.remove_signal_handler(number):
-                signal.signal(number, before[number])
 
 
 async def _all_done(members: list[Member]) -> None:

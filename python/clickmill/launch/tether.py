@@ -1,9 +1,13 @@
 """Run on a host of an ssh cluster: a command that lives as long as whoever started it keeps speaking.
 
-    python -m clickmill.launch.tether --log FILE [--silence S] [--grace S] -- COMMAND [ARGUMENT...]
+    python -m clickmill.launch.tether [--log FILE] [--silence S] [--grace S] -- COMMAND [ARGUMENT...]
 
 Lines of the command go to stdout and stderr, and all of them to the log. When stdin is closed, or silent for
-too long, the connection or the launcher has died: the command is asked to end, and then killed.
+too long, the connection or the launcher has died: the command is asked to end, and then killed, and with it
+all of its group.
+
+On this machine it holds a command that starts others, which the kernel would not end with us. Nothing is
+between us here that could be lost without a word, so that silence means nothing: `--silence 0`.
 
 Threads, not one loop: a write to a connection that has died may block for minutes, and must not keep the
 command alive.
@@ -22,6 +26,7 @@ import threading
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn
 
+from clickmill.launch.bound import bind
 from clickmill.launch.log import Log
 
 if TYPE_CHECKING:
@@ -38,10 +43,15 @@ class Tether:
     """A running command and what ends it."""
 
     def __init__(
-        self, command: list[str], log: Path, silence_s: float = SILENCE_S, grace_s: float = GRACE_S
+        self,
+        command: list[str],
+        log: Path | None,
+        silence_s: float | None = SILENCE_S,
+        grace_s: float = GRACE_S,
     ) -> None:
-        log.parent.mkdir(parents=True, exist_ok=True)
-        self._log = Log(log)
+        if log is not None:
+            log.parent.mkdir(parents=True, exist_ok=True)
+        self._log = None if log is None else Log(log)
         bound = str(Path(__file__).with_name("bound.py"))
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", bound, str(os.getpid()), *command],
@@ -99,8 +109,7 @@ class Tether:
     def _relay(self, stream: IO[bytes], descriptor: int) -> None:
         is_heard = True
         for line in stream:
-            with self._lock:
-                warning = self._log.write(line.removesuffix(b"\n"))
+            warning = self._write(line.removesuffix(b"\n"))
             if is_heard:
                 try:
                     if warning is not None:
@@ -110,19 +119,25 @@ class Tether:
                     is_heard = False  # the log has it all the same
 
     def _note(self, text: str) -> None:
+        self._write(text.encode())
+
+    def _write(self, line: bytes) -> str | None:
+        if self._log is None:
+            return None
         with self._lock:
-            self._log.write(text.encode())
+            return self._log.write(line)
 
 
 def main() -> NoReturn:
     """Exit code of the command; 128 and its number for a signal."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--log", type=Path, required=True)
+    parser.add_argument("--log", type=Path)
     parser.add_argument("--silence", type=float, default=SILENCE_S)
     parser.add_argument("--grace", type=float, default=GRACE_S)
     parser.add_argument("command", nargs="+")
     arguments = parser.parse_args()
-    tether = Tether(arguments.command, arguments.log, arguments.silence, arguments.grace)
+    bind(0)  # killed with whoever started us, we could not end what the command has started
+    tether = Tether(arguments.command, arguments.log, arguments.silence or None, arguments.grace)
 
     def asked(_number: int, _frame: FrameType | None) -> None:
         tether.end()
