@@ -20,7 +20,7 @@ import clickmill
 from clickmill.errors import ClickmillError, ConfigError, StorageError
 from clickmill.submit.load import load_request
 from clickmill.submit.paddlecloud.api import plan, prepare, submit
-from clickmill.submit.paddlecloud.client import split_reply
+from clickmill.submit.paddlecloud.client import find_reply, named_job
 from clickmill.submit.paddlecloud.folder import folder_name, generate
 from clickmill.submit.paddlecloud.job_script import CREDENTIALS
 from clickmill.submit.private import write_private_folder
@@ -197,6 +197,10 @@ def test_lines_are_told_in_the_order_that_users_know(
         "gen end_hook.sh",
         "Start checking your job configuration, please be patient.",
         "Congratulations! The new job is ready for training, ***.",
+        "{",
+        '    "groupName": "mine",',
+        '    "jobId": "job-1", "userId": "u-1"',
+        "}",
         "end submit",
     ]
 
@@ -527,13 +531,28 @@ def test_name_of_a_folder_has_the_time_of_the_minute() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words", "reply"),
+    ("text", "reply"),
     [
-        ("hello\n", "hello\n", {}),
-        ('a {b} c\n{"jobId": 1}\nbye\n', "a {b} c\nbye\n", {"jobId": 1}),
-        ('config {} {"a": {"b": 1}}\n{"jobId": 2}\n', 'config {} {"a": {"b": 1}}\n', {"jobId": 2}),
-        ("", "", {}),
+        ("hello\n", {}),
+        ('a {b} c\n{"jobId": 1}\nbye\n', {"jobId": 1}),
+        ('config {} {"a": {"b": 1}}\n{"jobId": 2}\n', {"jobId": 2}),
+        ("", {}),
     ],
 )
-def test_reply_of_the_platform_is_found_among_words(text: str, words: str, reply: dict[str, int]) -> None:
-    assert split_reply(text) == (words, reply)
+def test_reply_of_the_platform_is_found_among_words(text: str, reply: dict[str, int]) -> None:
+    assert find_reply(text) == reply
+
+
+@pytest.mark.parametrize(
+    ("text", "job"),
+    [
+        ('{"groupName": "mine",\n"jobId": "job-1",\n"userId"', "job-1"),
+        ('{"data": {"jobId":\n12}}', "12"),
+        ('{"jobId": "old"} {"jobId": "job-2"}', "job-2"),
+        ('{"jobId": "", "code": 403}', None),
+        ('{"jobId": null, "userId": "u-1"} {"jobId": 0}', None),
+        ('{"jobId": "job-', None),
+    ],
+)
+def test_job_is_found_in_a_reply_that_may_have_no_end(text: str, job: str | None) -> None:
+    assert named_job(text) == job

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 
-from .jobs import KINDS, write_job
+from clickmill.errors import ClickmillError
+from clickmill.submit.paddlecloud.api import submit
+
+from .jobs import KINDS, SECRETS, request, write_job
 
 SUBMIT = (sys.executable, "-m", "clickmill", "submit", "-m", "config.yaml", "-b", "backend.yaml")
 LINGERS = """\
@@ -20,12 +25,14 @@ LINGERS = """\
 trap '' TERM INT HUP
 exec 9> "$LIFE"
 sleep 60 &
+printf '%s\\n' "$SAYS"
 echo started >&9
 wait
 touch "$SUBMITTED"
 """
 
 Client = Callable[[str], None]
+Submitting = Callable[..., AbstractContextManager["subprocess.Popen[str]"]]
 
 
 @pytest.fixture
@@ -45,25 +52,104 @@ def client(folder: Path, monkeypatch: pytest.MonkeyPatch, secrets: tuple[str, ..
 
 
 @pytest.fixture
-def submitting(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """`clickmill submit` in a process of its own, started and left to the test."""
+def submitting(client: Client, folder: Path) -> Submitting:
+    """`clickmill submit` in a process of its own, with a client and more variables."""
     os.mkfifo(folder / "life")
-    with subprocess.Popen(SUBMIT, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        yield process
-        if process.poll() is None:
-            process.kill()
+
+    @contextmanager
+    def start(text: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
+        client(text)
+        environment = {**os.environ, **variables}
+        with subprocess.Popen(
+            SUBMIT, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    return start
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
 def test_client_and_its_children_end_with_the_command(
-    number: signal.Signals, client: Client, folder: Path, request: pytest.FixtureRequest
+    number: signal.Signals, submitting: Submitting, folder: Path
 ) -> None:
-    client(LINGERS)
-    process = request.getfixturevalue("submitting")
-    with (folder / "life").open() as life:
+    with submitting(LINGERS, SAYS="Start") as process, (folder / "life").open() as life:
         assert life.readline() == "started\n"
         process.send_signal(number)
         assert life.read() == "", "nothing of the client is alive"
-    expected = {signal.SIGKILL: -signal.SIGKILL}
-    assert process.wait() == expected.get(number, 128 + number)
+        process.communicate()
+    assert process.returncode == (-number if number == signal.SIGKILL else 128 + number)
     assert not (folder / "submitted").exists()
+
+
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        (
+            '{"groupName": "mine", "jobId": "job-1",',
+            "the job `job-1`, which it has named, may have been submitted",
+        ),
+        ("Start checking", "ended before it named a job; one may have been submitted all the same"),
+    ],
+)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_interruption_says_what_may_have_been_submitted(
+    number: signal.Signals, says: str, words: str, submitting: Submitting, folder: Path
+) -> None:
+    with submitting(LINGERS, SAYS=says) as process:
+        with (folder / "life").open() as life:
+            life.readline()
+            process.send_signal(number)
+            life.read()
+        _, told = process.communicate()
+    assert says in told
+    assert f"warning: {number.name}: " in told
+    assert words in told
+    assert "look for it on the platform" in told
+
+
+@pytest.mark.timeout(100)
+def test_words_of_the_client_come_when_it_says_them(submitting: Submitting, folder: Path) -> None:
+    os.mkfifo(folder / "go")
+    client = '#!/bin/sh\necho first\nread word < "$GO"\necho "$word"\necho \'{"jobId": 1}\'\n'
+    with submitting(client, GO=f"{folder}/go") as process:
+        assert process.stderr is not None
+        assert "first\n" in iter(process.stderr.readline, "")
+        (folder / "go").write_text("second\n")
+        assert "second\n" in process.stderr.readlines()
+    assert process.returncode == 0
+
+
+def test_secret_that_is_said_in_parts_is_masked(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "clickmill")
+    sk = SECRETS["CLICKMILL_SK"]
+    client(f"#!/bin/sh\nprintf 'key {sk[:5]}'\nprintf '{sk[5:]} is wrong'\n")
+    submit(request())
+    assert "key *** is wrong" in caplog.text
+    assert sk not in caplog.text
+
+
+REFUSES = """\
+#!/bin/sh
+echo '{"code": 403,'
+echo ' "message": "no quota for key-id-1"}'
+exit 3
+"""
+
+
+def test_reply_of_a_client_that_fails_is_told(client: Client, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "clickmill")
+    client(REFUSES)
+    with pytest.raises(ClickmillError, match="ended with 3; the job has not been submitted"):
+        submit(request())
+    assert '"message": "no quota for ***"}' in caplog.text
+
+
+def test_client_that_fails_and_has_named_a_job_may_have_submitted_it(client: Client) -> None:
+    client(REFUSES.replace('"code": 403', '"jobId": "job-1"'))
+    with pytest.raises(ClickmillError, match="named the job `job-1`, which may have been submitted") as error:
+        submit(request())
+    assert "has not been submitted" not in str(error.value)
+    assert "look for it on the platform before you submit" in str(error.value.hint)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import shlex
 import shutil
 import sys
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import ClickmillError
@@ -27,6 +29,10 @@ logger = logging.getLogger(__name__)
 CLIENT = "paddlecloud"
 _GRACE_S = "5"
 """Between being asked to end and being killed."""
+_MAX_LINES = 10_000
+"""So many of the last lines are looked through for the reply."""
+_JOB = re.compile(r""""job_?id"\s*:\s*"?((?<=")[^"\n]+(?=")|[1-9]\d*)""", re.IGNORECASE)
+_LOOK = "look for it on the platform before you submit the folder again"
 
 
 def find_client() -> str | None:
@@ -39,25 +45,61 @@ def again(folder: Path) -> str:
     return f"cd {shlex.quote(str(folder))} && sh job.sh"
 
 
+class Words:
+    """What the client says, without secrets; logged as it comes, for it may be ended with a job under way."""
+
+    def __init__(self, secrets: KnownSecrets) -> None:
+        self._secrets = secrets
+        self._lines: deque[str] = deque(maxlen=_MAX_LINES)
+
+    def hear(self, line: bytes) -> None:
+        """A whole line: in parts of one a secret would not be found."""
+        text = self._secrets.masked_bytes(line).decode(errors="replace")
+        for each in text.splitlines():
+            logger.info("%s", each)
+        self._lines.append(text)
+
+    @property
+    def reply(self) -> dict[str, Any]:
+        return find_reply("\n".join(self._lines))
+
+    @property
+    def job(self) -> str | None:
+        """Also from a reply that has no end yet."""
+        return named_job("\n".join(self._lines))
+
+
 def run_job_script(folder: Path, secrets: KnownSecrets) -> dict[str, Any]:
     """Submit a folder; the JSON of the platform: `groupName`, `jobId`, `userId`.
 
-    Its other words are logged, without secrets. Raises ClickmillError where the client fails.
+    Raises ClickmillError where the client fails, and what a signal ends this process with.
     """
-    lines: list[bytes] = []
+    words = Words(secrets)
     try:
-        code = asyncio.run(_run(_command(folder), lines.append))
+        code = asyncio.run(_run(_command(folder), words.hear))
     except Stopped as stopped:
+        logger.warning("%s: %s; %s", stopped, _ended_early(words.job), _LOOK)
         raise stopped.as_exit() from None
-    words, reply = split_reply(secrets.masked_bytes(b"\n".join(lines)).decode(errors="replace"))
-    for line in words.splitlines():
-        logger.info("%s", line)
-    if code != 0:
+    if code == 0:
+        return words.reply
+    if words.job is not None:
         raise ClickmillError(
-            f"the client `{CLIENT}` ended with {code}; the job has not been submitted",
-            hint=f"its words are above; when mended, submit the folder again: `{again(folder)}`",
+            f"the client `{CLIENT}` ended with {code}, but has named the job `{words.job}`, which may have "
+            "been submitted",
+            hint=f"its words are above; {_LOOK}: `{again(folder)}`",
         )
-    return reply
+    raise ClickmillError(
+        f"the client `{CLIENT}` ended with {code}; the job has not been submitted",
+        hint=f"its words are above; when mended, submit the folder again: `{again(folder)}`",
+    )
+
+
+def _ended_early(job: str | None) -> str:
+    if job is None:
+        return (
+            f"the client `{CLIENT}` was ended before it named a job; one may have been submitted all the same"
+        )
+    return f"the client `{CLIENT}` was ended; the job `{job}`, which it has named, may have been submitted"
 
 
 def _command(folder: Path) -> RoleCommand:
@@ -89,21 +131,24 @@ async def _run(command: RoleCommand, hear: Callable[[bytes], None]) -> int:
         return await life
 
 
-def split_reply(text: str) -> tuple[str, dict[str, Any]]:
-    """Words of the client, and the last JSON object among them; an empty one where there is none.
+def find_reply(text: str) -> dict[str, Any]:
+    """The last JSON object among the words of the client; an empty one where there is none.
 
-    Words may hold an object too, of the settings for one.
+    Words may hold others, of the settings for one.
     """
     decoder = json.JSONDecoder()
-    found: tuple[int, int, dict[str, Any]] = (len(text), len(text), {})
+    reply: dict[str, Any] = {}
     start = text.find("{")
     while start >= 0:
         try:
-            value, end = decoder.raw_decode(text, start)
+            reply, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             end = start + 1
-        else:
-            found = (start, end, value)
         start = text.find("{", end)
-    start, end, reply = found
-    return text[:start] + text[end:].lstrip(), reply
+    return reply
+
+
+def named_job(text: str) -> str | None:
+    """The job that JSON names last, be it whole or not; None where it names none."""
+    found = _JOB.findall(text)
+    return found[-1] if found else None
