@@ -153,3 +153,29 @@ def test_client_that_fails_and_has_named_a_job_may_have_submitted_it(client: Cli
         submit(request())
     assert "has not been submitted" not in str(error.value)
     assert "look for it on the platform before you submit" in str(error.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("says", "reply"),
+    [
+        ('{"code": 403, "jobId": ""}', {"code": 403, "jobId": ""}),
+        ('{"message": "later"}', {"message": "later"}),
+    ],
+)
+def test_reply_that_names_no_job_says_not_that_one_is_submitted(
+    says: str, reply: dict[str, object], client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    client(f"#!/bin/sh\necho '{says}'\n")
+    facts = submit(request()).facts
+    assert facts["reply"] == reply
+    assert facts["is_submitted"] is None
+    assert "ended well and named no job; look for it on the platform" in caplog.text
+
+
+def test_client_that_ends_well_without_a_reply_has_submitted_on_mpi_alone(
+    client: Client, folder: Path
+) -> None:
+    client("#!/bin/sh\necho ready\n")
+    assert submit(request()).facts["is_submitted"] is True
+    write_job(folder, *KINDS["k8s_ps_cpu"])
+    assert submit(request()).facts["is_submitted"] is None

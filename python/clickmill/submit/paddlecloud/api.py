@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 import os
 import shutil
@@ -18,7 +19,7 @@ from clickmill.errors import ClickmillError, ConfigError
 from clickmill.launch.token import new_token
 from clickmill.store.named_path import expanded, is_file
 from clickmill.submit.package import PackageFile, collect_package, config_name
-from clickmill.submit.paddlecloud.client import CLIENT, again, find_client, run_job_script
+from clickmill.submit.paddlecloud.client import CLIENT, again, find_client, named_job, run_job_script
 from clickmill.submit.paddlecloud.folder import (
     folder_name,
     generate,
@@ -83,10 +84,21 @@ def submit(request: Request, *, parent: Path | None = None) -> Outcome:
         )
         return Outcome(facts, failure=failure)
     reply = run_job_script(folder, _secrets(job))
-    if not reply and not job.is_mpi:
+    is_submitted = _is_submitted(job, reply)
+    if is_submitted is None:
         logger.warning("the client `%s` ended well and named no job; look for it on the platform", CLIENT)
     logger.info("end submit")
-    return Outcome({**facts, "is_submitted": True, "reply": reply})
+    return Outcome({**facts, "is_submitted": is_submitted, "reply": reply})
+
+
+def _is_submitted(job: Job, reply: dict[str, Any]) -> bool | None:
+    """After a client that ended well; None where it cannot be known.
+
+    A reply that names no job may tell of an error. On MPI there may be none at all.
+    """
+    if named_job(json.dumps(reply)) is not None or (job.is_mpi and not reply):
+        return True
+    return None
 
 
 def _secrets(job: Job) -> KnownSecrets:
