@@ -131,6 +131,21 @@ def test_secret_that_is_said_in_parts_is_masked(client: Client, caplog: pytest.L
     assert sk not in caplog.text
 
 
+def test_client_finds_no_proxy_in_its_environment(
+    client: Client, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level(logging.INFO, "clickmill")
+    proxies = {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"}
+    for name in proxies:
+        monkeypatch.setenv(name, "http://proxy:3128")
+    monkeypatch.setenv("no_proxy", "localhost")
+    client("#!/bin/sh\nenv\n")
+    submit(request())
+    names = {line.partition("=")[0] for line in caplog.messages}
+    assert "no_proxy" in names
+    assert not names & proxies
+
+
 REFUSES = """\
 #!/bin/sh
 echo '{"code": 403,'

@@ -15,6 +15,8 @@ CREDENTIALS = ".credentials"
 JOB_VERSION = "paddle-fluid-v1.7.1"
 """Environment of the platform that jobs start in."""
 WALL_TIME = "2000:00:00"
+PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+"""Variables that PaddleRec takes from the client, too."""
 
 
 def job_script(job: Job) -> str:
@@ -44,6 +46,9 @@ if [ -z "${{ak}}" ] || [ -z "${{sk}}" ]; then
     echo "error: no keys; set CLICKMILL_AK and CLICKMILL_SK" >&2
     exit 2
 fi
+
+# The platform is reached directly.
+unset {" ".join(PROXIES)}
 
 {call}
 """

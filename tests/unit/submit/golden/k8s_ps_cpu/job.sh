@@ -20,6 +20,9 @@ if [ -z "${ak}" ] || [ -z "${sk}" ]; then
     exit 2
 fi
 
+# The platform is reached directly.
+unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY
+
 paddlecloud job --ak "${ak}" --sk "${sk}" \
     train \
     --job-name "${job_name}" \
