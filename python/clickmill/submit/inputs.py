@@ -11,15 +11,24 @@ from typing import TYPE_CHECKING
 
 from clickmill.config.workspace import workspace_folder
 from clickmill.errors import ConfigError
+from clickmill.store.remote.url import is_url
 from clickmill.submit.package import config_name, matching
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import PurePath
 
     from clickmill.config import Config, DatasetConfig
     from clickmill.config.document import KeyPath
     from clickmill.submit.request import Request
+
+FOLDERS = {
+    "train_data": "train_data_path",
+    "test_data": "test_data_path",
+    "thirdparty": "thirdparty_path",
+    "afs": "afs_remote_mount_point",
+}
+"""Folders of a node, and the key that says where on the file system of the job they come from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,14 @@ def on_nodes(config: Config, text: str) -> Path:
     """A path as nodes see it, relative to their working folder, in which all files of the job lie."""
     path, here = Path(os.path.normpath(text)), Path(workspace_folder(config.file, config.workspace))
     return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def not_on_nodes(request: Request, is_there: Callable[[Path], bool]) -> Iterator[tuple[Path, KeyPath]]:
+    """What nodes would read, and its key, where it is no URL, no file of the job, and not there either."""
+    for each in inputs_of(request):
+        path = on_nodes(request.config, each.text)
+        if not is_url(each.text) and not is_file_of_job(request, path) and not is_there(path):
+            yield path, each.key
 
 
 def is_file_of_job(request: Request, path: PurePath) -> bool:

@@ -14,6 +14,7 @@ from clickmill.submit.final import final_config, final_problems
 from clickmill.submit.kubernetes.data import data_notes, host_problems
 from clickmill.submit.kubernetes.outputs import output_notes, output_problems
 from clickmill.submit.kubernetes.plan import pod_problems
+from clickmill.submit.paddlecloud.data import node_notes
 from clickmill.submit.ssh_data import host_notes
 from clickmill.submit.start import start_notes, start_problems
 
@@ -65,6 +66,7 @@ class Request:
             *file_system_notes(self),
             *((*data_notes(self), *output_notes(self)) if name == "Kubernetes" else ()),
             *(host_notes(self) if name == "SSH" else ()),
+            *(node_notes(self) if name == "PaddleCloud" else ()),
         )
 
 

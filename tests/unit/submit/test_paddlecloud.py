@@ -401,6 +401,45 @@ def test_every_job_has_a_token_of_its_own(kind: str) -> None:
     assert prepare(request()).credentials.token != prepare(request()).credentials.token
 
 
+# Data
+
+
+def data_notes(*overrides: str) -> dict[str | None, str]:
+    """What is told of paths that nodes would read, by key."""
+    notes = request(*overrides).check()
+    return {note.key: note.message for note in notes if "nodes will find nothing at" in note.message}
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/data/log", "./log/day-*", "{workspace}/missing.tsv", "../train_data", "{workspace}/train_data.tsv"],
+)
+def test_data_that_nothing_brings_to_the_nodes_is_warned_of(kind: str, path: str) -> None:
+    told = data_notes(f'dataset.0.data_path="{path}"', "runner.0.init_model_path=before")
+    assert set(told) == {"dataset.0.data_path", "runner.0.init_model_path"}
+    if kind == "mpi":
+        has = "`./train_data`, `./test_data`, `./thirdparty`, from `config.train_data_path`, "
+    else:
+        has = "`./afs`, from `config.afs_remote_mount_point`; name a path in there, or a URL"
+    assert has in told["dataset.0.data_path"]
+
+
+def test_each_type_of_cluster_has_folders_of_its_own(kind: str) -> None:
+    own, other = ["train_data", "test_data", "thirdparty"], ["afs"]
+    if kind != "mpi":
+        own, other = [*other, "/root/paddlejob/workspace/env_run/afs"], own
+    for folder in own:
+        assert data_notes(f"dataset.0.data_path={folder}/day-*") == {}
+    for folder in other:
+        assert list(data_notes(f"dataset.0.data_path={folder}/day-*")) == ["dataset.0.data_path"]
+
+
+def test_data_at_a_url_or_among_the_files_is_found_by_nodes(kind: str, folder: Path) -> None:
+    (folder / "log.tsv").touch()
+    for path in ("hdfs://there/log", "s3://bucket/log", "log.tsv", "{workspace}/log.tsv"):
+        assert data_notes(f'dataset.0.data_path="{path}"', "submit.files='*.py *.yaml *.tsv'") == {}
+
+
 # What nodes do
 
 

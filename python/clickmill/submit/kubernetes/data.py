@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from clickmill.config.backend.pod_values import OUTPUT, SCRATCH, WORKING_FOLDER
 from clickmill.store.remote.url import FS_NAME, has_magic, is_url, names_no_host
-from clickmill.submit.inputs import data_paths, inputs_of, is_file_of_job, on_nodes
+from clickmill.submit.inputs import FOLDERS, data_paths, inputs_of, is_file_of_job, on_nodes
 from clickmill.submit.outputs import outputs_of
 
 if TYPE_CHECKING:
@@ -17,14 +17,6 @@ if TYPE_CHECKING:
 
     from clickmill.errors import Problem
     from clickmill.submit.request import Request
-
-FOLDERS = {
-    "train_data": "train_data_path",
-    "test_data": "test_data_path",
-    "thirdparty": "thirdparty_path",
-    "afs": "afs_remote_mount_point",
-}
-"""Folders of a node, and the key that says where on the file system of the job they come from."""
 
 
 def data_overrides(request: Request) -> Iterator[str]:
