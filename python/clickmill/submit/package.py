@@ -15,7 +15,7 @@ import logging
 import os
 import stat
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,8 +54,14 @@ class PackageFile:
     """Its name there."""
     path: Path
     """Where it lies here."""
+    origin: Problem
+    """What names it, with a message that is yet to come."""
     known_secrets: KnownSecrets = field(default_factory=KnownSecrets)
     """Must not be in it."""
+
+    def problem(self, message: str) -> Problem:
+        """A problem with the name, at the place that gives it."""
+        return replace(self.origin, message=message)
 
     def read(self) -> bytes:
         """Its content as nodes see it.
@@ -270,7 +276,8 @@ class _Collector:
         if path.resolve() in self.secret_files:
             logger.warning("`%s` holds a secret and is left out of the job's files", path)
             return
-        self.files[path.name] = PackageFile(path.name, path, self.known_secrets)
+        origin = source.problem("", key or ())
+        self.files[path.name] = PackageFile(path.name, path, origin, self.known_secrets)
 
     def _wrong(self, key: KeyPath, message: str) -> None:
         self.problems.append(self.config.problem(message, key))

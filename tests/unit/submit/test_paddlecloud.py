@@ -556,6 +556,28 @@ def test_file_with_the_name_of_a_written_one_is_refused(kind: str, folder: Path)
         plan(request("submit.files='*.py *.yaml *.sh'"))
 
 
+def test_file_that_the_client_would_not_upload_is_refused(kind: str, folder: Path) -> None:
+    (folder / ".params.yaml").touch()
+    with pytest.raises(
+        ConfigError, match=r"`\.params\.yaml` begins with `\.`, so nodes .*; rename it"
+    ) as error:
+        plan(request("submit.files='*.py *.yaml .params.yaml'"))
+    (problem,) = error.value.problems
+    assert (problem.file, problem.key) == ("--set submit.files", "submit.files")
+    (folder / "config.yaml").rename(folder / ".config.yaml")
+    start = "submit.start_cmd=python -m paddlerec.run -m .config.yaml"
+    with pytest.raises(ConfigError, match="begins with") as error:
+        plan(load_request(".config.yaml", "backend.yaml", [start]))
+    assert [problem.file for problem in error.value.problems] == [".config.yaml"]
+
+
+def test_needed_file_that_the_client_would_not_upload_is_told_at_its_key(kind: str, folder: Path) -> None:
+    (folder / "model.py").rename(folder / ".model.py")
+    with pytest.raises(ConfigError, match="begins with") as error:
+        plan(request('phase.0.model="{workspace}/.model.py"', "submit.files='*.yaml'"))
+    assert [problem.key for problem in error.value.problems] == ["phase.0.model"]
+
+
 @pytest.mark.parametrize("name", ["$(touch hacked)", "a;b", "`id`", "it's"])
 def test_texts_of_backend_yaml_are_texts_to_the_shell(
     kind: str, calls: Path, folder: Path, name: str

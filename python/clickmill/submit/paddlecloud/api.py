@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_WRITTEN = frozenset({"before_hook.sh", "end_hook.sh", "config.ini", "job.sh", CREDENTIALS})
 _USUAL = "the usual one is `python -m clickmill.run -m config.yaml`"
 
 
@@ -161,14 +162,21 @@ def _package(request: Request) -> tuple[PackageFile, ...]:
     install = request.backend.config.install
     wheel = _wheel(request)
     if wheel is not None:
-        package[wheel.name] = PackageFile(wheel.name, wheel, KnownSecrets.of(request.backend))
+        origin = request.backend.problem("", ("config", "install"))
+        package[wheel.name] = PackageFile(wheel.name, wheel, origin, KnownSecrets.of(request.backend))
     problems = list(_start_problems(request, package))
     if install.endswith(".whl") and "://" not in install and wheel is None:
         problems.append(request.backend.problem(_why_no_wheel(install), ("config", "install")))
-    for name in ("before_hook.sh", "end_hook.sh", "config.ini", "job.sh", CREDENTIALS):
-        if name in package:
-            message = f"`{package[name].path}` has the name of a file that is written for the platform"
-            problems.append(request.backend.problem(message, ("submit", "files")))
+    for file in package.values():
+        if file.name in _WRITTEN:
+            message = f"`{file.path}` has the name of a file that is written for the platform; rename it"
+            problems.append(file.problem(message))
+        elif file.name.startswith("."):
+            message = (
+                f"`{file.path}` begins with `.`, so nodes would not have it: the client uploads `./*`, which "
+                "leaves such files out; rename it"
+            )
+            problems.append(file.problem(message))
     if problems:
         raise ConfigError.of(problems)
     return tuple(package.values())
