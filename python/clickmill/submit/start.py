@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import posixpath
 import re
 import shlex
 from dataclasses import dataclass
@@ -27,6 +28,14 @@ _RUN_ALONE = re.compile(
 )
 _ENDS = frozenset({"&&", "||", ";", "|", "&"})
 _MODEL = ("-m", "--model", "--config")
+_SHELLS = frozenset({"sh", "bash", "dash"})
+_OPTION = ("-", "+")
+_NO_FILE = frozenset("cs")
+"""Options of a shell whose commands are in an argument or on stdin."""
+_WITH_VALUE = frozenset("oO")
+_LONG_WITH_VALUE = frozenset({"--rcfile", "--init-file"})
+_UNKNOWN = frozenset("$`*?[<>|&()")
+"""Characters of what is no name: a shell puts another in its place, or takes it for more than a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,20 @@ class StartCommand:
             return None
 
     @property
+    def scripts(self) -> list[str]:
+        """Files that it runs, as far as they can be told: with Python, where that runs no configuration, and
+        with a shell.
+        """
+        words = self.words or []
+        python = [] if self.model else [word for word in words if word.endswith(".py")]
+        shell = [
+            _shell_script(words[index + 1 :])
+            for index, word in enumerate(words)
+            if posixpath.basename(word) in _SHELLS
+        ]
+        return [script for script in (*python, *shell) if script and not _UNKNOWN & set(script)]
+
+    @property
     def is_run_alone(self) -> bool:
         """Whether it runs a configuration, and does nothing else."""
         return _RUN_ALONE.fullmatch(self.text) is not None
@@ -77,6 +100,20 @@ class StartCommand:
         found = _RUN.search(text)
         end = len(text) if found is None else found.end()
         return f"{text[:end]} {sets}{text[end:]}"
+
+
+def _shell_script(words: Sequence[str]) -> str:
+    """The file that a shell is given with these arguments; empty where it gets its commands otherwise."""
+    rest = iter(words)
+    for word in rest:
+        if word[:1] not in _OPTION:
+            return "" if word in _ENDS else word.removesuffix(";")
+        letters = "" if word.startswith("--") else word[1:]
+        if _NO_FILE & set(letters):
+            return ""
+        if word in _LONG_WITH_VALUE or letters[-1:] in _WITH_VALUE:
+            next(rest, "")
+    return ""
 
 
 def start_command(request: Request) -> StartCommand:

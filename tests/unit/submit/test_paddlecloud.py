@@ -537,11 +537,56 @@ def test_folders_of_a_start_command_are_not_on_the_nodes(kind: str, folder: Path
     "command",
     ["sh train.sh", "python ./model.py", "python -m paddlerec.run -m paddlerec.models.rank.dnn"],
 )
-def test_start_command_of_another_kind_is_taken(kind: str, command: str) -> None:
+def test_start_command_of_another_kind_is_taken(kind: str, command: str, folder: Path) -> None:
+    (folder / "train.sh").touch()
+    files = "submit.files='*.py *.yaml *.sh'"
     assert (
         shlex.quote(command).replace("paddlerec.run", "clickmill.run")
-        in plan(request(f"submit.start_cmd={command}")).files["job.sh"]
+        in plan(request(f"submit.start_cmd={command}", files)).files["job.sh"]
     )
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "sh run.sh",
+        "bash ./run.sh; true",
+        "/bin/bash -ex -o pipefail -eO extglob --norc run.sh --fast",
+        "cd . && sh -- run.sh > log",
+        "sh run.sh && python -m paddlerec.run -m ./config.yaml",
+    ],
+)
+def test_script_of_a_shell_must_be_among_the_files(kind: str, folder: Path, command: str) -> None:
+    start = f"submit.start_cmd='{command}'"
+    with pytest.raises(ConfigError, match=r"run\.sh`, which is not among the files of the job") as error:
+        plan(request(start))
+    assert [problem.key for problem in error.value.problems] == ["submit.start_cmd"]
+    (folder / "run.sh").touch()
+    plan(request(start, "submit.files='*.py *.yaml *.sh'"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        'sh -c "date; env"',
+        "bash -lc date",
+        "sh -s < model.py",
+        "echo date | sh",
+        "sh /opt/run.sh",
+        "sh $HOME/run.sh",
+        "sh ./end_hook.sh",
+        "python $HOME/run.py",
+        "sh && true",
+    ],
+)
+def test_shell_that_runs_no_file_of_the_job_is_taken(kind: str, command: str) -> None:
+    plan(request(f"submit.start_cmd='{command}'"))
+
+
+def test_script_may_lie_in_a_folder_that_the_platform_fills(kind: str) -> None:
+    place = "thirdparty" if kind == "mpi" else "afs"
+    plan(request(f"submit.start_cmd=sh ./{place}/run.sh"))
+    plan(request(f"submit.start_cmd=python {place}/run.py"))
 
 
 def test_secret_in_what_is_changed_for_the_nodes_is_refused(kind: str) -> None:

@@ -8,7 +8,7 @@ import logging
 import os
 import shutil
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 
 import clickmill
@@ -20,6 +20,7 @@ from clickmill.launch.token import new_token
 from clickmill.store.named_path import expanded, is_file
 from clickmill.submit.package import PackageFile, collect_package, config_name
 from clickmill.submit.paddlecloud.client import CLIENT, again, find_client, named_job, run_job_script
+from clickmill.submit.paddlecloud.data import is_from_platform
 from clickmill.submit.paddlecloud.folder import (
     folder_name,
     generate,
@@ -195,15 +196,20 @@ def _start_problems(request: Request, package: Mapping[str, PackageFile]) -> lis
     if not command.words:
         what = "is empty" if command.words == [] else "has a quote that does not end"
         return [request.backend.problem(f"{what}, so nodes could not run it; {_USUAL}", START)]
+    paths = {script: PurePath(os.path.normpath(script)) for script in command.scripts}
+    missing = [
+        script
+        for script, path in paths.items()
+        if not path.is_absolute()
+        and str(path) not in {*package, *_WRITTEN}
+        and not is_from_platform(request.backend, path)
+    ]
+    message = "runs `{}`, which is not among the files of the job; add it to `submit.files`"
+    problems = [request.backend.problem(message.format(script), START) for script in missing[:1]]
     model = command.model
-    if model is None:
-        scripts = [word for word in command.words if word.endswith(".py") and not word.startswith("/")]
-        missing = [word for word in scripts if os.path.normpath(word) not in package]
-        message = "runs `{}`, which is not among the files of the job; add it to `submit.files`"
-        return [request.backend.problem(message.format(word), START) for word in missing[:1]]
-    if builtin_model(model) and model not in package:
-        return []
-    problems = list(start_problems(request))
+    if model is None or (builtin_model(model) and model not in package):
+        return problems
+    problems += start_problems(request)
     if not problems and os.path.normpath(model) not in package:
         message = f"runs `{model}`, but nodes have it as `{config_name(request.config)}`; name that"
         problems.append(request.backend.problem(message, START))
