@@ -190,6 +190,20 @@ def test_a_python_without_clickmill_is_told_before_anything_is_made(tmp_path, st
     assert not (tmp_path / "jobs dir").exists()
 
 
+@pytest.mark.parametrize("python", ["python", "../python"])
+def test_python_is_looked_for_as_the_job_will(tmp_path, stage, python):
+    """By the variables of the hosts, and from the workspace."""
+    (tmp_path / "python").write_text(
+        (tmp_path / "python").read_text().replace("#!/bin/sh", '#!/bin/sh\n[ -n "$STAND_IN" ] || exit 9')
+    )
+    hosts = tmp_path / "hosts.yaml"
+    path = f"environment: {{PATH: '{tmp_path}:{os.environ['PATH']}', "
+    text = hosts.read_text().replace(f"python: {tmp_path}/python", f"python: {python}")
+    hosts.write_text(text.replace("environment: {", path))
+    with launched(tmp_path, stage, *COMMAND, "-j", str(tmp_path / "package"), "-m", "config.yaml") as run:
+        assert run.wait() == 0, run.words
+
+
 def test_a_workspace_that_is_not_there_is_told(tmp_path, stage):
     with launched(tmp_path, stage, *COMMAND, "-j", str(tmp_path / "nowhere"), "-m", "config.yaml") as run:
         assert run.wait() == 2, run.words

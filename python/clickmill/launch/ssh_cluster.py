@@ -181,20 +181,22 @@ class SshCluster:
 
     async def _check(self, host: Host) -> None:
         """What the job needs on a host, before anything is made there. Raises ConfigError."""
+        if self.workspace is not None and await host.run(f"test -d {quote_path(self.workspace)} || echo no"):
+            raise ConfigError(
+                f"`{host.name}` has no folder `{self.workspace}`",
+                hint="a workspace is on all hosts already; without `ssh.workspace` (`-j`) files are copied",
+            )
         python = self.hosts.python
-        words = await host.run(f"{quote_path(python)} -c 'import clickmill' 2>&1; echo $?")
+        if self.workspace is None and "/" in python and not python.startswith(("/", "~")):
+            return  # it comes with the package
+        # In the way in which processes of the job are started.
+        command = in_folder(self.workspace or ".", self.hosts.environment, (python, "-c", "import clickmill"))
+        words = await host.run(f"({command}) 2>&1; echo $?")
         *said, code = words.decode(errors="replace").split("\n")[:-1]
         if code != "0":
             raise ConfigError(
                 f"`{host.name}`: `python: {python}` does not run clickmill: {said[-1] if said else code}",
                 hint="install clickmill there, or name the Python that has it as `python` in hosts.yaml",
-            )
-        if self.workspace is None:
-            return
-        if await host.run(f"test -d {quote_path(self.workspace)} || echo no"):
-            raise ConfigError(
-                f"`{host.name}` has no folder `{self.workspace}`",
-                hint="a workspace is on all hosts already; without `ssh.workspace` (`-j`) files are copied",
             )
 
     async def _prepare(self) -> None:
