@@ -125,7 +125,8 @@ def check_place(checkpoint: Checkpoint) -> None:
 
 def check_settings(checkpoint: Checkpoint, now: Mapping[str, Any], model_source: str | None) -> list[str]:
     """Changes that are noted, in words; ConfigError for those that must not be."""
-    before = checkpoint.read_json("settings.json")
+    # Those of before may be from a time when URLs were written down as they are.
+    before = without_secrets(checkpoint.read_json("settings.json"))
     wrong = []
     noted = []
     for key, old, new in _differences(before, json.loads(json.dumps(now)), ""):

@@ -72,6 +72,25 @@ def test_what_opens_a_url_is_in_no_file_of_the_run_and_may_be_another_when_it_go
     assert [path for path in files if b"-word" in path.read_bytes()] == []
 
 
+def test_a_checkpoint_of_before_that_holds_whole_urls_shows_no_change_and_no_secret(
+    workplace, web, monkeypatch, caplog
+):
+    shutil.copy(workplace / "test.tsv", web.root)
+    options = (
+        "runner.0.save_step_interval=7",
+        f"dataset.0.validation.data_path={web.url}/test.tsv?sig=some-word",
+    )
+    with monkeypatch.context() as before:
+        before.setattr("clickmill.train.resuming.without_secrets", lambda values: values)
+        run("runner.0.max_batches=14", *options)
+    shutil.rmtree(workplace / "run/checkpoints")
+    (settings,) = (workplace / "run/steps/epoch_0_batch_14").glob("settings.json")
+    assert "some-word" in settings.read_text()
+    run(*options, resume=True)
+    assert "some-word" not in caplog.text
+    assert "validation" not in caplog.text
+
+
 def test_a_checkpoint_goes_elsewhere_and_scores_there_as_here(workplace, bucket):
     summary = run(f"runner.0.save_checkpoint_path={bucket}/models")
     assert summary["checkpoint"] == "run/checkpoints/0"
