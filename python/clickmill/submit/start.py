@@ -28,6 +28,7 @@ _RUN_ALONE = re.compile(
 )
 _ENDS = frozenset({"&&", "||", ";", "|", "&"})
 _MODEL = ("-m", "--model", "--config")
+_SETTINGS = frozenset({"set", "export", "unset", "ulimit", "umask", "echo", ":"})
 _SHELLS = frozenset({"sh", "bash", "dash"})
 _OPTION = ("-", "+")
 _NO_FILE = frozenset("cs")
@@ -74,17 +75,36 @@ class StartCommand:
 
     @property
     def scripts(self) -> list[str]:
-        """Files that it runs, as far as they can be told: with Python, where that runs no configuration, and
-        with a shell.
+        """Files that it begins with, as far as they can be told: with Python, where that runs no
+        configuration, and with a shell. What comes later may be in another folder, or be made by then.
         """
-        words = self.words or []
+        words = self._first
         python = [] if self.model else [word for word in words if word.endswith(".py")]
         shell = [
             _shell_script(words[index + 1 :])
             for index, word in enumerate(words)
             if posixpath.basename(word) in _SHELLS
         ]
-        return [script for script in (*python, *shell) if script and not _UNKNOWN & set(script)]
+        found = [script for script in (*python, *shell) if script and not _UNKNOWN & set(script)]
+        return [script for script in found if not script.startswith("~")]
+
+    @property
+    def _first(self) -> list[str]:
+        """Words of the first command that does more than to set something for those behind it."""
+        lexer = shlex.shlex(self.text, posix=True, punctuation_chars=";&|()\n")
+        lexer.whitespace, lexer.whitespace_split = " \t\r", True
+        command: list[str] = []
+        try:
+            for word in lexer:
+                if set(word) - set(";&|()\n"):
+                    command.append(word)
+                elif command and not _sets_something(command):
+                    break
+                else:
+                    command = []
+        except ValueError:
+            return []
+        return command
 
     @property
     def is_run_alone(self) -> bool:
@@ -102,12 +122,18 @@ class StartCommand:
         return f"{text[:end]} {sets}{text[end:]}"
 
 
+def _sets_something(command: Sequence[str]) -> bool:
+    """Whether it makes no file and goes to no other folder."""
+    is_setting = command[0] in _SETTINGS or all("=" in word for word in command)
+    return is_setting and not any(">" in word for word in command)
+
+
 def _shell_script(words: Sequence[str]) -> str:
     """The file that a shell is given with these arguments; empty where it gets its commands otherwise."""
     rest = iter(words)
     for word in rest:
         if word[:1] not in _OPTION:
-            return "" if word in _ENDS else word.removesuffix(";")
+            return word
         letters = "" if word.startswith("--") else word[1:]
         if _NO_FILE & set(letters):
             return ""

@@ -552,8 +552,9 @@ def test_start_command_of_another_kind_is_taken(kind: str, command: str, folder:
         "sh run.sh",
         "bash ./run.sh; true",
         "/bin/bash -ex -o pipefail -eO extglob --norc run.sh --fast",
-        "cd . && sh -- run.sh > log",
+        "set -e; export A=1 && B=2 sh -- run.sh > log",
         "sh run.sh && python -m paddlerec.run -m ./config.yaml",
+        "sh run.sh;python -m paddlerec.run -m ./config.yaml",
     ],
 )
 def test_script_of_a_shell_must_be_among_the_files(kind: str, folder: Path, command: str) -> None:
@@ -577,6 +578,10 @@ def test_script_of_a_shell_must_be_among_the_files(kind: str, folder: Path, comm
         "sh ./end_hook.sh",
         "python $HOME/run.py",
         "sh && true",
+        "cd afs && sh run.sh && cd .. && python -m paddlerec.run -m ./config.yaml",
+        "cp afs/run.sh . && sh run.sh",
+        "echo date > run.sh && sh run.sh",
+        "sh ~/run.sh",
     ],
 )
 def test_shell_that_runs_no_file_of_the_job_is_taken(kind: str, command: str) -> None:
@@ -642,6 +647,8 @@ def test_name_of_a_folder_has_the_time_of_the_minute() -> None:
         ("hello\n", {}),
         ('a {b} c\n{"jobId": 1}\nbye\n', {"jobId": 1}),
         ('config {} {"a": {"b": 1}}\n{"jobId": 2}\n', {"jobId": 2}),
+        ('{"jobId": "job-1", "userId": "u"}\nuploaded {"files": 7}\n', {"jobId": "job-1", "userId": "u"}),
+        ('{"code": 403} {"code": 404}', {"code": 404}),
         ("", {}),
     ],
 )
