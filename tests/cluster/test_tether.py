@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
+from clickmill.launch.tether import _Relay
 from tests.cluster.launched import is_alive, wait_until
 
 SPEAK = "import os, sys; print(os.getpid(), flush=True); print('words', file=sys.stderr, flush=True); "
@@ -98,3 +103,37 @@ def test_a_command_that_is_not_there_is_named(tmp_path: Path) -> None:
     with subprocess.Popen(argv, cwd=tmp_path, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.wait(60) == 1
     assert "cannot start `no-such-command`" in (tmp_path / "a.log").read_text()
+
+
+def test_a_command_has_no_terminal(tmp_path: Path) -> None:
+    with tethered(tmp_path, SPEAK + "sys.exit(os.getsid(0) == os.getpid())") as (process, _pid):
+        assert process.wait(60) == 1, "one in a session of its own has none"
+
+
+def test_all_that_a_command_has_said_waits_for_a_slow_listener(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clickmill.launch.tether._DRAIN_S", 0.001)
+    (said, says), (heard, hears) = os.pipe(), os.pipe()
+    for pipe in (says, hears):
+        os.write(pipe, bytes(60_000))  # no second time so much finds room
+    os.close(says)
+    looks = threading.Semaphore(0)
+    with os.fdopen(said, "rb") as stream:
+        relay = _Relay(stream, hears, None)
+        join = relay.join
+
+        def counted(timeout: float | None = None) -> None:
+            join(timeout)
+            looks.release()
+
+        monkeypatch.setattr(relay, "join", counted)
+        relay.start()
+        draining = threading.Thread(target=relay.drain)
+        draining.start()
+        for _ in range(10):
+            assert looks.acquire(timeout=60)
+        assert draining.is_alive(), "nobody has listened yet"
+        with os.fdopen(heard, "rb") as listener:
+            assert len(listener.read(120_000)) == 120_000
+        draining.join()
+        assert not relay.is_alive()
+    os.close(hears)

@@ -23,6 +23,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NoReturn
 
@@ -30,6 +31,7 @@ from clickmill.launch.bound import bind
 from clickmill.launch.log import Log
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
 SILENCE_S = 20.0
@@ -37,6 +39,10 @@ SILENCE_S = 20.0
 GRACE_S = 10.0
 """Between being asked to end and being killed."""
 _DRAIN_S = 5.0
+_POLL_S = 0.05
+_CHUNK_BYTES = 1 << 16
+_PIPE_BYTES = 1 << 20
+"""A pipe holds no more, unless its owner is privileged."""
 
 
 class Tether:
@@ -58,33 +64,44 @@ class Tether:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            process_group=0,
+            # Without a terminal: a command that asks somebody there fails, and is not stopped for ever.
+            start_new_session=True,
         )
         self._silence_s = silence_s
         self._grace_s = grace_s
         self._lock = threading.Lock()
+        self._is_ending = threading.Event()
 
     def run(self) -> int:
         """Until the command has ended; its exit code."""
         assert self._process.stdout is not None
         assert self._process.stderr is not None
-        relays = [
-            threading.Thread(target=self._relay, args=(self._process.stdout, 1), daemon=True),
-            threading.Thread(target=self._relay, args=(self._process.stderr, 2), daemon=True),
-        ]
+        note = None if self._log is None else self._write
+        relays = [_Relay(self._process.stdout, 1, note), _Relay(self._process.stderr, 2, note)]
         for thread in (*relays, threading.Thread(target=self._watch, daemon=True)):
             thread.start()
         code = self._process.wait()
+        if self._is_ending.is_set():
+            self._await_group()
         self._signal(signal.SIGKILL)  # what it started itself
         for relay in relays:
-            relay.join(_DRAIN_S)
+            relay.drain()
         return code if code >= 0 else 128 - code
+
+    def _await_group(self) -> None:
+        """What the command has started was asked to end with it, and has the same time for it."""
+        end = time.monotonic() + self._grace_s
+        with contextlib.suppress(ProcessLookupError):
+            while time.monotonic() < end:
+                os.killpg(self._process.pid, 0)
+                time.sleep(_POLL_S)
 
     def end(self) -> None:
         """Ask the command to end; kill it after a while."""
         threading.Thread(target=self._end, daemon=True).start()
 
     def _end(self) -> None:
+        self._is_ending.set()
         self._signal(signal.SIGTERM)
         try:
             self._process.wait(self._grace_s)
@@ -106,18 +123,6 @@ class Tether:
                 break
         self._end()
 
-    def _relay(self, stream: IO[bytes], descriptor: int) -> None:
-        is_heard = True
-        for line in stream:
-            warning = self._write(line.removesuffix(b"\n"))
-            if is_heard:
-                try:
-                    if warning is not None:
-                        os.write(2, f"warning: {warning}\n".encode())
-                    os.write(descriptor, line)
-                except OSError:
-                    is_heard = False  # the log has it all the same
-
     def _note(self, text: str) -> None:
         self._write(text.encode())
 
@@ -126,6 +131,56 @@ class Tether:
             return None
         with self._lock:
             return self._log.write(line)
+
+
+class _Relay(threading.Thread):
+    """Passes on what one stream of the command says: in lines where they are noted, else as it comes."""
+
+    def __init__(
+        self, stream: IO[bytes], descriptor: int, note: Callable[[bytes], str | None] | None
+    ) -> None:
+        super().__init__(daemon=True)
+        self._stream = stream
+        self._descriptor = descriptor
+        self._note = note
+        self._num_bytes = 0
+        self._is_writing = False
+
+    def run(self) -> None:
+        is_heard = True
+        for part in self._stream if self._note is not None else iter(self._read, b""):
+            self._num_bytes += len(part)
+            warning = None if self._note is None else self._note(part.removesuffix(b"\n"))
+            if is_heard:
+                self._is_writing = True
+                try:
+                    if warning is not None:
+                        os.write(2, f"warning: {warning}\n".encode())
+                    self._write(part)
+                except OSError:
+                    is_heard = False  # the log has it all the same
+                self._is_writing = False
+
+    def drain(self) -> None:
+        """When the command has ended: until all that it said has been passed on.
+
+        Where that is noted, whoever listens may be gone. Else it is a process of this machine: slow perhaps,
+        but there. Somebody else may hold the stream: no more is awaited than was in it.
+        """
+        if self._note is not None:
+            self.join(_DRAIN_S)
+            return
+        end, before = self._num_bytes + _PIPE_BYTES, -1
+        while self.is_alive() and self._num_bytes < end and (self._is_writing or self._num_bytes > before):
+            before = self._num_bytes
+            self.join(_DRAIN_S)
+
+    def _read(self) -> bytes:
+        return os.read(self._stream.fileno(), _CHUNK_BYTES)
+
+    def _write(self, content: bytes) -> None:
+        while content:
+            content = content[os.write(self._descriptor, content) :]
 
 
 def main() -> NoReturn:

@@ -94,20 +94,41 @@ def test_client_and_its_children_end_with_the_command(
         ("Start checking", "ended before it named a job; one may have been submitted all the same"),
     ],
 )
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_interruption_says_what_may_have_been_submitted(
-    number: signal.Signals, says: str, words: str, submitting: Submitting, folder: Path
+    says: str, words: str, submitting: Submitting, folder: Path
 ) -> None:
     with submitting(LINGERS, SAYS=says) as process:
         with (folder / "life").open() as life:
             life.readline()
-            process.send_signal(number)
+            process.send_signal(signal.SIGTERM)
             life.read()
         _, told = process.communicate()
     assert says in told
-    assert f"warning: {number.name}: " in told
+    assert "warning: SIGTERM: " in told
     assert words in told
     assert "look for it on the platform" in told
+
+
+ENDS_IN_ORDER = """\
+#!/bin/sh
+trap 'read word < "$GO"; echo "{\\"jobId\\": \\"$word\\"}"; exit 1' TERM
+exec 9> "$LIFE"
+echo started >&9
+sleep 60 9>&- &
+wait
+"""
+
+
+@pytest.mark.timeout(100)
+def test_client_may_end_in_order_when_it_is_asked_to(submitting: Submitting, folder: Path) -> None:
+    os.mkfifo(folder / "go")
+    with submitting(ENDS_IN_ORDER, GO=f"{folder}/go") as process:
+        with (folder / "life").open() as life:
+            life.readline()
+            process.terminate()
+            (folder / "go").write_text("job-9\n")
+        _, told = process.communicate()
+    assert "the job `job-9`, which it has named, may have been submitted" in told
 
 
 @pytest.mark.timeout(100)
@@ -129,6 +150,29 @@ def test_secret_that_is_said_in_parts_is_masked(client: Client, caplog: pytest.L
     submit(request())
     assert "key *** is wrong" in caplog.text
     assert sk not in caplog.text
+
+
+def test_line_that_is_too_long_shows_no_part_of_a_secret(
+    client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "clickmill")
+    sk = SECRETS["CLICKMILL_SK"]
+    client(f"""#!{sys.executable}
+print(("{sk} " * 400_000)[:3_000_000])
+print('{{"jobId": 1}}')
+""")
+    assert submit(request()).facts["reply"] == {"jobId": 1}
+    (shown,) = [line for line in caplog.messages if "the line is too long to be shown" in line]
+    assert set(shown.partition(" ... ")[0]) <= set("* ")
+    assert sk[:5] not in caplog.text
+    assert sk[-5:] not in caplog.text
+
+
+def test_client_that_is_killed_may_have_submitted_the_job(client: Client) -> None:
+    client("#!/bin/sh\nkill -9 $$\n")
+    with pytest.raises(ClickmillError, match="one may have been submitted all the same") as error:
+        submit(request())
+    assert "was killed by SIGKILL" in str(error.value)
 
 
 def test_client_finds_no_proxy_in_its_environment(

@@ -13,13 +13,15 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import ClickmillError
+from clickmill.launch.failure import exit_words
+from clickmill.launch.lines import MAX_LINE_BYTES
 from clickmill.launch.process import Process
 from clickmill.launch.role import RoleCommand
 from clickmill.launch.signals import Stopped, signals_to
 
 if TYPE_CHECKING:
     import signal
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from clickmill.config.backend.known_secrets import KnownSecrets
@@ -31,6 +33,10 @@ _GRACE_S = "5"
 """Between being asked to end and being killed."""
 _MAX_LINES = 10_000
 """So many of the last lines are looked through for the reply."""
+_MAX_SHOWN = 10_000
+"""Characters of a line that is too long."""
+_SIGNALS = 128
+"""Codes above are those of a signal."""
 _JOB = re.compile(r""""job_?id"\s*:\s*"?((?<=")[^"\n]+(?=")|[1-9]\d*)""", re.IGNORECASE)
 _LOOK = "look for it on the platform before you submit the folder again"
 
@@ -49,12 +55,20 @@ class Words:
     """What the client says, without secrets; logged as it comes, for it may be ended with a job under way."""
 
     def __init__(self, secrets: KnownSecrets) -> None:
-        self._secrets = secrets
+        self._mask = secrets.mask()
         self._lines: deque[str] = deque(maxlen=_MAX_LINES)
+        self._is_cut = False
 
     def hear(self, line: bytes) -> None:
-        """A whole line: in parts of one a secret would not be found."""
-        text = self._secrets.masked_bytes(line).decode(errors="replace")
+        """A whole line, or a part of one that is too long: of that only the first part is told, and of it not
+        the end, for a secret that is cut would not be found.
+        """
+        was_cut, self._is_cut = self._is_cut, len(line) > MAX_LINE_BYTES
+        if was_cut:
+            return
+        text = self._mask(line).decode(errors="replace")
+        if self._is_cut:
+            text = f"{text[:_MAX_SHOWN]} ... (the line is too long to be shown)"
         for each in text.splitlines():
             logger.info("%s", each)
         self._lines.append(text)
@@ -82,6 +96,10 @@ def run_job_script(folder: Path, secrets: KnownSecrets) -> dict[str, Any]:
         raise stopped.as_exit() from None
     if code == 0:
         return words.reply
+    if words.job is None and (code < 0 or code > _SIGNALS):
+        raise ClickmillError(
+            f"{_ended_early(None)} (it {exit_words(code)})", hint=f"{_LOOK}: `{again(folder)}`"
+        )
     if words.job is not None:
         raise ClickmillError(
             f"the client `{CLIENT}` ended with {code}, but has named the job `{words.job}`, which may have "
@@ -132,20 +150,25 @@ async def _run(command: RoleCommand, hear: Callable[[bytes], None]) -> int:
 
 
 def find_reply(text: str) -> dict[str, Any]:
-    """The last JSON object among the words of the client; an empty one where there is none.
+    """The JSON object among the words of the client that names the job; else the last, or an empty one.
 
     Words may hold others, of the settings for one.
     """
+    found = list(_objects(text))
+    named = [each for each in found if named_job(json.dumps(each)) is not None]
+    return (named or found or [{}])[-1]
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
     decoder = json.JSONDecoder()
-    reply: dict[str, Any] = {}
     start = text.find("{")
     while start >= 0:
         try:
-            reply, end = decoder.raw_decode(text, start)
+            value, end = decoder.raw_decode(text, start)
+            yield value
         except (ValueError, RecursionError):
             end = start + 1
         start = text.find("{", end)
-    return reply
 
 
 def named_job(text: str) -> str | None:
