@@ -73,3 +73,16 @@ def test_a_signal_ends_each_role_in_order(cluster_place, number, code):
         summary = own.finish()
         own.assert_exact(summary, passes=4)
         assert "Traceback" not in own.words
+
+
+def test_a_trainer_that_waits_for_servers_of_a_run_that_is_over_ends_well(cluster_place, tmp_path):
+    """As a pod that came when the others were leaving; the launcher above it knows, and says so by a file."""
+    environment = {"CLICKMILL_END_FILE": str(tmp_path / "is_over")}
+    with fleet(cluster_place, 1, 1, "runner.0.epochs=50", gather_s=0.01, environment=environment) as own:
+        assert own.wait_for_samples(1000)
+        own.servers[0].kill()
+        (trainer,) = own.members
+        assert trainer.wait_until(lambda: "trainer.rejoins" in trainer.words), own.words
+        (tmp_path / "is_over").touch()
+        assert trainer.wait() == 0, own.words
+        assert "trainer.too_late" in trainer.words

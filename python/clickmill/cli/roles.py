@@ -20,6 +20,7 @@ from clickmill.cli.progress import training_observers
 from clickmill.cli.runs import print_summary
 from clickmill.errors import ConfigError
 from clickmill.launch.address import parse_address
+from clickmill.launch.pod.end_file import is_run_over
 from clickmill.launch.role import OWN_LOG_VARIABLE
 
 if TYPE_CHECKING:
@@ -228,6 +229,7 @@ def trainer(
         observers=training_observers(is_shown=not json),
         has_own_log=bool(os.environ.get(OWN_LOG_VARIABLE)),
         monitoring=monitoring,
+        is_run_over=is_run_over,
     ).run()
     if json:
         print_json(summary)

@@ -3,8 +3,8 @@
 A scheduler may end the whole job when one has failed. Where none does, as with plain Jobs of Kubernetes,
 servers would wait for trainers that never come, and trainers for servers.
 
-A server that was made again while the run was ending waits for trainers that have all gone by then. Nobody
-can tell it but the API server.
+A server that was made again while the run was ending waits for trainers that have all gone by then, and a
+trainer that was still starting for servers. Nobody can tell them but the API server.
 """
 
 from __future__ import annotations
@@ -38,14 +38,24 @@ class Lookout:
     """Looks now and then, on a thread of its own, until it has seen something or is closed."""
 
     def __init__(
-        self, api: ApiServer, pod: Pod, on_lost: Callable[[], None], look_s: float = _LOOK_S
+        self,
+        api: ApiServer,
+        pod: Pod,
+        on_lost: Callable[[], None],
+        on_over: Callable[[], None] = lambda: None,
+        look_s: float = _LOOK_S,
     ) -> None:
+        """`on_lost` ends the role. `on_over` tells a trainer that the run is over, once: one that is at work
+        still has something to finish, and only one that waits for servers has been left behind.
+        """
         self._api = api
         self._pod = pod
         self._on_lost = on_lost
+        self._on_over = on_over
         self._look_s = look_s
         self._closed = threading.Event()
         self._has_seen_end = False
+        self._is_told = False
         self.error: ClickmillError | None = None
         """Why the run cannot go on."""
         self.is_over = False
@@ -77,6 +87,10 @@ class Lookout:
         others = [peer for peer in self._of_run(found) if peer.title != self._pod.title]
         if others:
             self.error = lost(others[0])
+        elif self._pod.role == "trainer":
+            if not self._is_told and any(peer.tells_end for peer in self._done()):
+                self._is_told = True
+                self._on_over()
         elif self._pod.role == "pserver":
             has_ended = self._have_trainers_ended()
             self.is_over = has_ended and self._has_seen_end
@@ -84,8 +98,12 @@ class Lookout:
 
     def _have_trainers_ended(self) -> bool:
         """Whether one has ended well, which they do only when all passes are done, and none runs any more."""
-        done = self._of_run(list(peers_of(self._pods("Succeeded", "trainer")).values()))
-        return bool(done) and not self._pods("Running", "trainer")
+        return bool(self._done("trainer")) and not self._pods("Running", "trainer")
+
+    def _done(self, role: PodRole | None = None) -> list[Peer]:
+        """Other pods of the run that have ended well."""
+        done = self._of_run(list(peers_of(self._pods("Succeeded", role)).values()))
+        return [peer for peer in done if peer.title != self._pod.title]
 
     def _of_run(self, found: list[Peer]) -> list[Peer]:
         if not found:

@@ -51,6 +51,11 @@ class Peer:
     def title(self) -> str:
         return f"{self.role} {self.index}"
 
+    @property
+    def tells_end(self) -> bool:
+        """Whether it has ended well, as trainers, workers and the coordinator do when all passes are done."""
+        return self.state == "done" and (self.role != "pserver" or self.index == 0)
+
     def is_of_run(self, own: Peer | None) -> bool:
         """Whether how it has ended says something to pod `own`.
 

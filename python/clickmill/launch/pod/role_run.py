@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from clickmill.launch.address import Address
 from clickmill.launch.pod.child import Child, grace_s
+from clickmill.launch.pod.end_file import end_file
 from clickmill.launch.pod.error_file import error_file
 from clickmill.launch.pod.farewell import is_wanted_elsewhere, linger, take_snapshot
 from clickmill.launch.pod.last_words import last_words, summary_words, write_last_words
@@ -43,14 +44,14 @@ class RoleRun:
     def run(self) -> int:
         """To its end; the exit code of the pod. Raises what another pod has failed with, if that ended it."""
         logger.info("role.started role=%s", self.pod.title)
-        with error_file() as left:
+        with error_file() as left, end_file() as end:
             child = Child(
                 self.command.argv,
-                {**self.environ, **self.command.env, **left.variables},
+                {**self.environ, **self.command.env, **left.variables, **end.variables},
                 grace_s=grace_s(self.environ),
                 before_end=lambda: None if lookout.is_over else self._leave(),
             )
-            lookout = Lookout(self.api, self.pod, child.end)
+            lookout = Lookout(self.api, self.pod, child.end, end.tell)
             lookout.start()
             code = child.run()
             lookout.close()

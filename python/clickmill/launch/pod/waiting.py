@@ -176,11 +176,9 @@ class Waiting:
         return not (is_other_server and has_left)
 
     def _check_over(self, known: dict[tuple[str, int], Peer]) -> None:
-        """Trainers, workers and the coordinator end well only when all passes are done."""
         own = known.get((self._pod.role, self._pod.index))
-        for (role, index), peer in known.items():
-            is_telling = peer.state == "done" and (role != "pserver" or index == 0)
-            if is_telling and peer.title != self._pod.title and peer.is_of_run(own):
+        for peer in known.values():
+            if peer.tells_end and peer.title != self._pod.title and peer.is_of_run(own):
                 raise RunOver(f"{peer.title} {peer.words}: the run is over")
 
 

@@ -65,7 +65,7 @@ from clickmill.train.uploads import Uploads, targets_of
 from clickmill.train.warm_start import open_origin
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from clickmill._core import Batch
     from clickmill.config import Config, PhaseConfig, RunnerConfig
@@ -98,8 +98,11 @@ class ClusterTrainer:
         observers: Sequence[Observer] = (),
         has_own_log: bool = False,
         monitoring: Monitoring | None = None,
+        is_run_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`has_own_log`: it logs how the run goes, whichever trainer speaks for all."""
+        """`has_own_log`: it logs how the run goes, whichever trainer speaks for all. `is_run_over`: whether
+        somebody knows that it has ended well, when no coordinator answers any more.
+        """
         self._config = config
         self._runner = runner
         self._phase = phase
@@ -113,6 +116,7 @@ class ClusterTrainer:
         self._observers = tuple(observers)
         self._has_own_log = has_own_log
         self._monitoring = monitoring
+        self._is_run_over = is_run_over
         self._held: dict[int, Stream] = {}
         self._bytes_done = 0
         """Of units that this trainer has finished."""
@@ -319,6 +323,9 @@ class ClusterTrainer:
                 # Waiting makes no other token of it.
                 raise
             except WireError as error:
+                if self._is_run_over():
+                    logger.info("trainer.too_late reason=the run is over")
+                    return None
                 if time.monotonic() > deadline:
                     raise
                 if str(error) != told:

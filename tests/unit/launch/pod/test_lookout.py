@@ -73,9 +73,9 @@ def server_seen(api: FakeApi):
     lookout.close()
 
 
-def done(name: str, **more: str) -> dict:
+def done(name: str, role: str = "trainer", **more: str) -> dict:
     state = {"terminated": {"exitCode": 0, "finishedAt": "2026-11-18T01:10:00Z"}}
-    return pod(name, "trainer", phase="Succeeded", state=state, **more)
+    return pod(name, role, phase="Succeeded", state=state, **more)
 
 
 def test_a_server_ends_when_all_trainers_have_and_one_of_them_well(api: FakeApi, server_seen):
@@ -109,10 +109,21 @@ def test_a_server_stays_though_trainers_of_an_earlier_job_are_done(api: FakeApi,
     assert not is_over.is_set()
 
 
-def test_a_trainer_that_is_still_at_work_stays_when_others_are_done(api: FakeApi, seen):
-    _, is_lost = seen
-    api.put_pod(done("ctr-trainer-0"))
+@pytest.mark.parametrize(("name", "role"), [("ctr-trainer-0", "trainer"), ("ctr-pserver-0", "pserver")])
+def test_a_trainer_is_told_once_when_others_are_done_and_not_ended(api: FakeApi, name: str, role: str):
+    is_lost, told = threading.Event(), threading.Semaphore(0)
+    api.put_pod(pod("ctr-trainer-1", "trainer"))
+    lookout = Lookout(api.client(), read_pod(ENVIRON), is_lost.set, told.release, look_s=0.01)
+    lookout.start()
+    api.put_pod(done("ctr-trainer-1"))
+    api.put_pod(done("ctr-pserver-1", role="pserver"))  # its buckets have moved
     look_some_times(api)
+    assert not told.acquire(blocking=False)
+    api.put_pod(done(name, role=role))
+    assert told.acquire(timeout=30)
+    look_some_times(api)
+    lookout.close()
+    assert not told.acquire(blocking=False)
     assert not is_lost.is_set()
 
 
