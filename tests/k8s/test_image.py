@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
@@ -16,6 +17,17 @@ runner: [{name: train, class: train}]
 dataset: [{name: log, format: criteo, data_path: train.tsv}]
 phase: [{name: first, model: dnn, dataset_name: log}]
 """
+
+
+@pytest.fixture(params=["train", "base"])
+def either_image(request: pytest.FixtureRequest, image: str) -> str:
+    """The image, with torch or without."""
+    if request.param == "train":
+        return image
+    name = os.environ.get("CLICKMILL_BASE_IMAGE", "")
+    if not name:
+        pytest.skip("no image without torch: set CLICKMILL_BASE_IMAGE")
+    return name
 
 
 def pod(image: str, name: str, *command: str, **spec: Any) -> str:
@@ -68,10 +80,12 @@ def said(kubectl: Kubectl, image: str, script: str) -> str:
     return words
 
 
-def test_it_runs_as_nobody_special_on_a_file_system_that_it_cannot_write_to(kubectl: Kubectl, image: str):
+def test_it_runs_as_nobody_special_on_a_file_system_that_it_cannot_write_to(
+    kubectl: Kubectl, either_image: str
+):
     words = said(
         kubectl,
-        image,
+        either_image,
         "id -u; clickmill --version; touch /x /job/x /opt/x 2>&1 | grep -c Read-only; touch /tmp/x",
     )
     user, version, refused = words.split("\n")[:3]
@@ -91,12 +105,31 @@ def test_it_trains_and_holds_nothing_to_build_with(kubectl: Kubectl, image: str)
     assert json.loads(summary)[0]["train"]["count"] > 0
 
 
-def test_no_program_in_it_makes_its_user_somebody_else(kubectl: Kubectl, image: str):
-    assert said(kubectl, image, "find / -xdev -type f -perm /6000 2>/dev/null; echo looked") == "looked\n"
+def test_the_one_for_servers_and_tools_has_no_torch_and_says_so(kubectl: Kubectl, image: str):
+    base = os.environ.get("CLICKMILL_BASE_IMAGE", "")
+    if not base:
+        pytest.skip("no image without torch: set CLICKMILL_BASE_IMAGE")
+    script = f"""
+        for tool in gcc cc make pip pip3 cargo; do command -v $tool; done
+        cd /tmp && clickmill data synth train.tsv --rows 2000 >/dev/null
+        echo '{CONFIG}' >config.yaml && clickmill config check -m config.yaml >/dev/null && echo checked
+        python3 -c 'import torch' 2>&1 | tail -n 1
+        clickmill train -m config.yaml 2>&1 | grep -o 'clickmill.train.' | head -n 1
+    """
+    checked, torch, remedy = said(kubectl, base, script).splitlines()
+    assert checked == "checked"
+    assert "No module named 'torch'" in torch
+    assert remedy == "clickmill[train]"
+
+
+def test_no_program_in_it_makes_its_user_somebody_else(kubectl: Kubectl, either_image: str):
+    assert (
+        said(kubectl, either_image, "find / -xdev -type f -perm /6000 2>/dev/null; echo looked") == "looked\n"
+    )
 
 
 @pytest.mark.parametrize("as_pid_1", ["a role", "a launcher"])
-def test_it_ends_when_it_is_told_to(kubectl: Kubectl, image: str, as_pid_1: str):
+def test_it_ends_when_it_is_told_to(kubectl: Kubectl, either_image: str, as_pid_1: str):
     """PID 1 that does not listen is killed after the grace period, which is an hour here."""
     command = (
         ("clickmill", "pserver", "--host", "127.0.0.1")
@@ -114,7 +147,7 @@ def test_it_ends_when_it_is_told_to(kubectl: Kubectl, image: str, as_pid_1: str)
         "CLICKMILL_WAIT_S": "3600",
     }
     env = [{"name": name, "value": value} for name, value in entry.items()]
-    manifest = json.loads(pod(image, "quiet", *command, workingDir="/tmp", env=env))
+    manifest = json.loads(pod(either_image, "quiet", *command, workingDir="/tmp", env=env))
     manifest["spec"]["terminationGracePeriodSeconds"] = 3600
     kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
     poll(
