@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -97,6 +98,51 @@ def test_another_number_of_trainers_scales_the_job(cluster: Cluster, namespace: 
     servers_and_chief = {"job-pserver-0", "job-pserver-1", "job-trainer-0"}
     poll(lambda: pod_names(cluster, plan) == servers_and_chief, "the servers and the chief alone")
     assert {name: uids[name] for name in servers_and_chief} == _uids(cluster, plan)
+
+
+@pytest.mark.parametrize("scheduler", ["volcano", "default"])
+def test_of_two_who_submit_at_once_one_wins_as_a_whole(
+    cluster: Cluster, namespace: str, scheduler: str
+) -> None:
+    for attempt in range(4):
+        name = f"job{attempt}"
+        plans = [
+            small_plan(namespace, name=name, pservers=number, trainers=number + 1, scheduler=scheduler)
+            for number in (1, 2)
+        ]
+        with ThreadPoolExecutor(2) as pool:
+            ends = [pool.submit(submit, cluster, plan) for plan in plans]
+        errors = [end.exception() for end in ends]
+        (refused,) = (error for error in errors if error is not None)
+        (winner,) = (plan for plan, error in zip(plans, errors, strict=True) if error is None)
+        assert isinstance(refused, StateError)
+        _assert_is_whole(cluster, winner)
+
+
+def test_trainers_that_two_submit_at_once_are_those_of_one(cluster: Cluster, namespace: str) -> None:
+    submit(cluster, small_plan(namespace))
+    for _ in range(4):
+        plans = [small_plan(namespace, trainers=number) for number in (3, 4)]
+        with ThreadPoolExecutor(2) as pool:
+            ends = [pool.submit(submit, cluster, plan) for plan in plans]
+        assert {end.result().job for end in ends} == {"job"}
+        number = job(cluster, plans[0])["spec"]["tasks"][1]["replicas"]
+        _assert_is_whole(cluster, with_trainers(plans[0], number))
+
+
+def _assert_is_whole(cluster: Cluster, plan: JobPlan) -> None:
+    """Every object that tells numbers of pods is of this plan; nobody's turn is left behind."""
+    for item in manifest(plan):
+        found = cluster.get(kind_of(item), item["metadata"]["name"], namespace=plan.namespace)
+        assert found is not None
+        assert _numbers(found) == _numbers(item)
+    assert cluster.get(kinds.CONFIG_MAP, plan.names.turn, namespace=plan.namespace) is None
+
+
+def _numbers(item: Any) -> Any:
+    spec = item.get("spec", {})
+    tasks = [(task["name"], task["replicas"]) for task in spec.get("tasks", ())]
+    return tasks, spec.get("completions"), item.get("data") if item["kind"] == "ConfigMap" else None
 
 
 def test_another_template_is_refused_with_the_way_out(cluster: Cluster, namespace: str) -> None:

@@ -163,9 +163,15 @@ class Cluster:
         propagation: Propagation = "Background",
         namespace: str | None = None,
         grace_period_s: int | None = None,
+        uid: str | None = None,
     ) -> bool:
-        """Whether there was something to delete; it is gone when `get` says so."""
+        """Whether there was something to delete; it is gone when `get` says so.
+
+        `uid`: of the only object that is meant; ConflictError where it is another one of that name by now.
+        """
         options: Object = {"propagationPolicy": propagation}
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
         if grace_period_s is not None:
             options["gracePeriodSeconds"] = grace_period_s
         path = self._path(kind, namespace, name)

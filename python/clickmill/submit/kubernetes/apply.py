@@ -1,7 +1,8 @@
 """Bring a manifest to a cluster: everything or nothing, the same thing twice changes nothing.
 
 Before anything is changed the cluster is asked whether it would take all of it, webhooks included. Then
-objects are applied in order, what makes the pods last.
+objects are applied in order, what makes the pods last, by one who submits the job at a time: what others have
+made of it since the cluster was asked counts as if it had been there before.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from clickmill.errors import ConflictError, KubernetesError, NotFoundError, RefusedError
+from clickmill.errors import ConflictError, KubernetesError, NotFoundError, RefusedError, StateError
 from clickmill.kube import kinds
 from clickmill.kube.kinds import kind_of
 from clickmill.submit.kubernetes.binding import await_volumes
@@ -30,6 +31,7 @@ from clickmill.submit.kubernetes.old_job import (
 from clickmill.submit.kubernetes.secret import access_secret
 from clickmill.submit.kubernetes.servers import has_servers, settle_servers, with_servers, with_told
 from clickmill.submit.kubernetes.trial import try_pods
+from clickmill.submit.kubernetes.turn import our_turn, turn_map
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from clickmill.kube.client import Cluster
     from clickmill.submit.kubernetes.metadata import Object
     from clickmill.submit.kubernetes.plan import JobPlan
+    from clickmill.submit.kubernetes.turn import Turn
 
 Change = Literal["created", "changed", "unchanged"]
 
@@ -79,38 +82,59 @@ def submit(
     """Make the job, scale it, or find that it is there already.
 
     `access` are variables of the Secret `NAME-access`. Raises StateError where a job of the same name has
-    finished, or runs with another template; with `replace` that one is deleted first. What is on its volume
-    stays.
+    finished, or runs with another template, also where somebody else makes it meanwhile; with `replace` the
+    one that is there is deleted first. What is on its volume stays.
     """
     items = surroundings(plan) + ([access_secret(plan, access)] if access else [])
     jobs = workloads(plan)
-    check_owner(cluster, plan, [*items, *jobs])
+    check_owner(cluster, plan, [*items, *jobs, turn_map(plan)])
     old = old_workloads(cluster, plan)
     check_staying(cluster, plan, [*([] if replace else old), *_there(cluster, items)])
     if not replace:
         check_old(cluster, plan, old, jobs)
     servers = settle_servers(cluster, plan, [] if replace else old)
-    items = [with_told(item, servers, plan) for item in items]
-    jobs = workloads(with_servers(plan, servers))
     for item in items:
         # Whether a Role may be bound is looked up in the Role, which is not there yet.
         if kind_of(item) != kinds.ROLE_BINDING:
-            _apply(cluster, item, is_trial=True)
+            _apply(cluster, with_told(item, servers, plan), is_trial=True)
     try_pods(cluster, plan)
     if old and replace:
         if changes := file_changes(cluster, plan):
             tell(f"{'; '.join(changes)}. {fresh_words(cluster, plan)}")
         tell(f"deleting job `{plan.names.job}`, which is there")
         delete_workloads(cluster, plan, old)
-    for job in jobs:
+    for job in workloads(with_servers(plan, servers)):
         _apply(cluster, job, is_trial=True)
-    applied = [_apply(cluster, item) for item in items]
+    with our_turn(cluster, plan, tell) as turn:
+        try:
+            return _apply_all(cluster, plan, items, turn, tell)
+        except StateError as error:  # there was nothing against it a moment ago
+            raise _overtaken(cluster, plan, error) from error
+
+
+def _apply_all(
+    cluster: Cluster, plan: JobPlan, items: list[Object], turn: Turn, tell: Callable[[str], None]
+) -> Submission:
+    """By what is there in our turn. StateError where others have made something else of the job by then."""
+    old = old_workloads(cluster, plan)
+    check_staying(cluster, plan, [*old, *_there(cluster, items)])
+    check_old(cluster, plan, old, workloads(plan))
+    servers = settle_servers(cluster, plan, old)
+    applied = [_apply(cluster, with_told(item, servers, plan)) for item in items]
     if plan.is_volcano and not old:
         await_volumes(cluster, plan, tell)
+    turn.check()
     made = _apply_workloads(cluster, plan)
     if servers is not None and servers.words:
         tell(servers.words)
     return Submission(plan.names.job, plan.namespace, _whole_change(made), (*applied, *made))
+
+
+def _overtaken(cluster: Cluster, plan: JobPlan, error: StateError) -> StateError:
+    name = plan.names.job
+    message = f"somebody else has submitted or changed job `{name}` meanwhile: {error}"
+    look = f"look at it, `{cluster.command(f'job status {name}', plan.namespace)}`, and submit again"
+    return StateError(message, hint=f"{look}; {error.hint}" if error.hint else look)
 
 
 def _there(cluster: Cluster, items: list[Object]) -> list[Object]:

@@ -55,6 +55,11 @@ class Names:
         return failures_name(self.job)
 
     @property
+    def turn(self) -> str:
+        """There while somebody submits the job."""
+        return f"{self.job}-turn"
+
+    @property
     def token(self) -> str:
         return f"{self.job}-token"
 

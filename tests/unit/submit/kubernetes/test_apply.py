@@ -10,9 +10,11 @@ import pytest
 
 from clickmill.errors import KubernetesError, NotFoundError, RefusedError, StateError
 from clickmill.kube.client import Cluster
+from clickmill.submit.kubernetes import turn
 from clickmill.submit.kubernetes.api import finished_phase, manifest, submit
 from clickmill.submit.kubernetes.digest import differences
 from clickmill.submit.kubernetes.plan import JobPlan
+from clickmill.submit.kubernetes.turn import our_turn, turn_map
 
 from ...kube.api_server import Answer, Request, serving, status
 from .plans import plan_of
@@ -27,15 +29,20 @@ class Store:
     """End of the address of what is refused."""
     rivals: list[Callable[[], None]] = field(default_factory=list)
     """What others do just before a write that is guarded by a version."""
+    faster: list[Callable[[], object]] = field(default_factory=list)
+    """What others do just before somebody has the turn to submit."""
+    num_turns: int = 0
 
     def answer(self, request: Request) -> Answer:
         name = request.path.rpartition("/")[2]
         if request.method == "PATCH":
             return self._applied(request)
         if request.method == "POST":
-            assert request.parameters["dryRun"] == "All"
-            return 201, request.body
+            return (201, request.body) if "dryRun" in request.parameters else self._begun(request)
         if request.method == "DELETE":
+            wanted = request.body.get("preconditions")
+            if wanted and wanted["uid"] != self.objects[request.path]["metadata"]["uid"]:
+                return status(409, "Conflict", "the UID in the precondition does not match")
             self.objects.pop(request.path, None)
             return 200, {"kind": "Status"}
         if name == "pods":
@@ -44,6 +51,17 @@ class Store:
         if found and "/persistentvolumeclaims/" in request.path:
             found = {**found, "status": {"phase": "Bound"}}
         return (200, found) if found else status(404, "NotFound", f"{name} not found")
+
+    def _begun(self, request: Request) -> Answer:
+        if self.faster:
+            self.faster.pop(0)()
+        path = f"{request.path}/{request.body['metadata']['name']}"
+        if path in self.objects:
+            return status(409, "AlreadyExists", "it is there already")
+        self.num_turns += 1
+        metadata = {**request.body["metadata"], "uid": f"uid-{self.num_turns}"}
+        self.objects[path] = {**request.body, "metadata": metadata}
+        return 201, self.objects[path]
 
     def _applied(self, request: Request) -> Answer:
         if self.refused and request.path.endswith(self.refused):
@@ -230,6 +248,84 @@ def test_servers_that_are_added_while_a_job_is_submitted_stay(cluster: Cluster, 
     submit(cluster, with_numbers(plan_of(), trainers=4))
     assert store.servers == (3, "3")
     assert store.job["spec"]["tasks"][1]["replicas"] == 4
+
+
+@SCHEDULERS
+def test_of_two_who_submit_at_once_the_second_is_refused_and_changes_nothing(
+    cluster: Cluster, store: Store, plan: JobPlan
+) -> None:
+    other = with_numbers(plan, pservers=3, trainers=3)
+    store.faster.append(lambda: submit(cluster, other))
+    with pytest.raises(StateError, match="somebody else has submitted or changed job `criteo-job`") as caught:
+        submit(cluster, plan)
+    assert "has 3 pservers and backend.yaml asks for 2" in str(caught.value)
+    assert "`clickmill job status criteo-job`, and submit again" in (caught.value.hint or "")
+    assert list(store.objects.values()) == manifest(other)
+
+
+@SCHEDULERS
+def test_other_files_that_somebody_submits_meanwhile_stay(
+    cluster: Cluster, store: Store, plan: JobPlan
+) -> None:
+    other = replace(plan, package={"config.yaml": b"mode: other\n"})
+    store.faster.append(lambda: submit(cluster, other))
+    with pytest.raises(StateError, match=r"(?s)meanwhile: .*file `config\.yaml` is another one"):
+        submit(cluster, plan)
+    assert list(store.objects.values()) == manifest(other)
+
+
+@SCHEDULERS
+def test_the_same_job_submitted_by_two_at_once_is_unchanged_for_the_second(
+    cluster: Cluster, store: Store, plan: JobPlan
+) -> None:
+    store.faster.append(lambda: submit(cluster, plan))
+    assert submit(cluster, plan).change == "unchanged"
+    assert list(store.objects.values()) == manifest(plan)
+
+
+def test_trainers_that_two_change_at_once_are_those_of_the_second(cluster: Cluster, store: Store) -> None:
+    submit(cluster, plan_of())
+    store.faster.append(lambda: submit(cluster, with_numbers(plan_of(), trainers=3)))
+    assert submit(cluster, with_numbers(plan_of(), trainers=4)).change == "changed"
+    assert list(store.objects.values()) == manifest(with_numbers(plan_of(), trainers=4))
+
+
+def test_a_job_is_submitted_when_the_turn_of_another_has_ended(cluster: Cluster, store: Store) -> None:
+    store.objects[TURN] = turn_of_another()
+    told: list[str] = []
+
+    def tell(words: str) -> None:
+        told.append(words)
+        store.objects.pop(TURN)
+
+    assert submit(cluster, plan_of(), tell=tell).change == "created"
+    assert told == ["somebody else submits job `criteo-job` at this moment: waiting for the end of that"]
+
+
+def test_a_turn_that_was_left_behind_is_ended(
+    cluster: Cluster, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turn, "PATIENCE_S", 0)
+    store.objects[TURN] = turn_of_another()
+    assert submit(cluster, plan_of()).change == "created"
+    assert TURN not in store.objects
+
+
+def test_no_job_is_made_by_one_whose_turn_others_have_ended(cluster: Cluster, store: Store) -> None:
+    with our_turn(cluster, plan_of(), lambda _: None) as ours:
+        ours.check()
+        store.objects[TURN] = turn_of_another()
+        with pytest.raises(StateError, match="ConfigMap `criteo-job-turn` is not ours any more"):
+            ours.check()
+    assert store.objects == {TURN: turn_of_another()}, "the turn of another is not ended"
+
+
+TURN = "/api/v1/namespaces/team/configmaps/criteo-job-turn"
+
+
+def turn_of_another() -> dict[str, Any]:
+    item = turn_map(plan_of())
+    return {**item, "metadata": {**item["metadata"], "uid": "uid-of-another"}}
 
 
 def test_another_image_is_refused_and_named(cluster: Cluster, store: Store) -> None:
