@@ -28,7 +28,7 @@ def live(cluster: Cluster, item: Object) -> Object | None:
 
 
 def check_old(cluster: Cluster, plan: JobPlan, old: list[Object], new: list[Object]) -> None:
-    """Raises StateError where the job is over, or runs with another template than `new` has."""
+    """Raises StateError where the job is over, or has another template than `new`."""
     name = plan.names.job
     delete = cluster.command(f"job delete {name}", plan.namespace)
     again = f"`{delete}`, or submit with `--replace`; or give it another `submit.job_name`"
@@ -53,7 +53,7 @@ def check_old(cluster: Cluster, plan: JobPlan, old: list[Object], new: list[Obje
     if changes:
         shown = "".join(f"\n  {change}" for change in changes[:_MAX_SHOWN])
         more = f"\n  and {len(changes) - _MAX_SHOWN} more" if len(changes) > _MAX_SHOWN else ""
-        message = f"job `{name}` runs, and only its number of trainers can change so:{shown}{more}"
+        message = f"job `{name}` is there, and only its number of trainers can change so:{shown}{more}"
         raise StateError(message, hint=f"end it first: {again}. {fresh_words(cluster, plan)}")
 
 

@@ -328,6 +328,13 @@ def turn_of_another() -> dict[str, Any]:
     return {**item, "metadata": {**item["metadata"], "uid": "uid-of-another"}}
 
 
+def test_a_job_that_waits_for_room_is_not_said_to_run(cluster: Cluster, store: Store) -> None:
+    submit(cluster, plan_of())
+    store.job["status"] = {"state": {"phase": "Pending"}}
+    with pytest.raises(StateError, match="job `criteo-job` is there, and only its number of trainers"):
+        submit(cluster, plan_of("  image_pull_policy: Always\n"))
+
+
 def test_another_image_is_refused_and_named(cluster: Cluster, store: Store) -> None:
     submit(cluster, plan_of())
     other = plan_of("  image_pull_policy: Always\n")
