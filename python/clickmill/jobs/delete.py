@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import KubernetesError, NotFoundError
-from clickmill.jobs.job import OURS, is_ours, look_up
+from clickmill.jobs.job import OURS, is_ours, look_up, no_such_job
 from clickmill.jobs.output import remember_image
 from clickmill.jobs.reasons import listed
 from clickmill.jobs.workloads import remove_workloads
@@ -73,10 +73,7 @@ def delete_job(cluster: Cluster, name: str, tell: Tell, *, is_output_deleted: bo
     found = _objects(cluster, name)
     claims = output_claims(cluster, name)
     if job is None and not found and not claims:
-        hint = f"`{cluster.command('job ls')}` lists the jobs of the namespace"
-        raise NotFoundError(
-            f"there is no job `{name}` in namespace `{cluster.namespace}`", hint=hint, status=404
-        )
+        raise no_such_job(cluster, name)
     if job is not None:
         remember_image(cluster, job)
         remove_workloads(cluster, job, tell)

@@ -6,6 +6,7 @@ import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from clickmill.config.backend.models import kubernetes_name
 from clickmill.errors import NotFoundError, StateError
 from clickmill.kube import kinds
 from clickmill.launch.pod.tries import MAX_RESTARTS
@@ -131,12 +132,21 @@ def find_job(cluster: Cluster, name: str) -> Job:
     job = look_up(cluster, name)
     if job is not None:
         return job
+    raise no_such_job(cluster, name)
+
+
+def no_such_job(cluster: Cluster, name: str) -> NotFoundError:
+    """With the name that was meant, where it can be told: as backend.yaml has it, or with a slip."""
     known = [each.name for each in list_jobs(cluster)]
     near = difflib.get_close_matches(name, known, n=1)
-    hint = (
-        f"did you mean `{near[0]}`?" if near else "`clickmill job ls --all-namespaces` lists those there are"
-    )
-    raise NotFoundError(f"there is no job `{name}` in namespace `{cluster.namespace}`", hint=hint, status=404)
+    if (ours := kubernetes_name(name)) in known:
+        hint = f"on Kubernetes the job of that name is `{ours}`"
+    elif near:
+        hint = f"did you mean `{near[0]}`?"
+    else:
+        hint = "`clickmill job ls --all-namespaces` lists those there are"
+    message = f"there is no job `{name}` in namespace `{cluster.namespace}`"
+    return NotFoundError(message, hint=hint, status=404)
 
 
 def look_up(cluster: Cluster, name: str) -> Job | None:

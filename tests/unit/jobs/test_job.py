@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clickmill.errors import NotFoundError, StateError
+from clickmill.jobs.delete import delete_job
 from clickmill.jobs.job import find_job, list_jobs
 from clickmill.kube import kinds
 
@@ -89,6 +90,20 @@ def test_a_job_that_is_not_there_is_told_with_the_nearest_name(state, cluster):
     with pytest.raises(NotFoundError, match="no job `ctr-dayly`") as caught:
         find_job(cluster, "ctr-dayly")
     assert caught.value.hint == "did you mean `ctr-daily`?"
+
+
+@pytest.mark.parametrize("name", ["My_Job", "007"])
+def test_a_name_as_backend_yaml_has_it_is_told_with_that_on_kubernetes(state, cluster, name):
+    there = {"My_Job": "my-job", "007": "job-007"}[name]
+    state.add(job_object(plan(there)))
+    for ask in (find_job, delete):
+        with pytest.raises(NotFoundError, match=f"no job `{name}`") as caught:
+            ask(cluster, name)
+        assert caught.value.hint == f"on Kubernetes the job of that name is `{there}`"
+
+
+def delete(cluster, name):
+    delete_job(cluster, name, [].append, is_output_deleted=False)
 
 
 def test_a_job_that_we_have_not_made_is_left_alone(state, cluster):

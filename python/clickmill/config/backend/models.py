@@ -44,6 +44,12 @@ def _job_name(value: str) -> str:
     return value
 
 
+def kubernetes_name(job_name: str) -> str:
+    """The name of a job as Kubernetes takes it: a DNS label."""
+    label = re.sub(r"[^a-z0-9]+", "-", job_name.lower()).strip("-")
+    return label if label[:1].isalpha() else f"job-{label}"
+
+
 class ClusterFiles(BackendSection):
     """Files of a job on the cluster, and how its processes are set up."""
 
@@ -121,11 +127,8 @@ class SubmitConfig(BackendSection):
 
     @property
     def name(self) -> str:
-        """The name of the job as Kubernetes takes it: a DNS label."""
-        label = re.sub(r"[^a-z0-9]+", "-", self.job_name.lower()).strip("-")
-        if not label[:1].isalpha():
-            label = f"job-{label}"
-        return label
+        """The name of the job as Kubernetes takes it."""
+        return kubernetes_name(self.job_name)
 
     def cpu_cores(self, *, is_collective: bool) -> int:
         """Cores of a trainer or worker."""
