@@ -95,6 +95,8 @@ def _head(status: JobStatus) -> Text:
     ]
     tries = number_of_tries(job)
     text.append("\n" + ", ".join([*lines, *([tries] if tries else [])]))
+    if job.is_leaving:
+        text.append("\nit is being stopped or deleted, and its pods are ending")
     if status.training is not None:
         text.append("\n" + "\n".join(_training_lines(status.training)))
     elif status.summary is not None:

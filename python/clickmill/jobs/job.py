@@ -95,6 +95,11 @@ class Job:
         return self.phase in {"Completed", "Failed", "Stopped", "Deleted"}
 
     @property
+    def is_leaving(self) -> bool:
+        """It is being stopped or deleted: its object is there until its pods have ended."""
+        return any(map(_is_leaving, self.workloads))
+
+    @property
     def is_collective(self) -> bool:
         """It has no parameter servers."""
         return "worker" in self.roles
@@ -215,6 +220,8 @@ def _of_volcano(item: Object) -> Job:
     if phase == "Pending" and status.get("running") and status.get("retryCount"):
         phase = "Restarting"  # a pod is made anew, while the others run on
     is_over = phase in {"Completed", "Failed", "Stopped"}
+    if _is_leaving(item) and not is_over:
+        phase = "Stopping"
     return Job(
         name=item["metadata"]["name"],
         namespace=item["metadata"]["namespace"],
@@ -233,6 +240,10 @@ def _of_volcano(item: Object) -> Job:
         num_retries=status.get("retryCount", 0),
         max_retries=_max_restarts(spec["tasks"][0]["template"]) or spec.get("maxRetry"),
     )
+
+
+def _is_leaving(item: Object) -> bool:
+    return "deletionTimestamp" in item["metadata"]
 
 
 def _max_restarts(template: Object) -> int | None:
@@ -269,6 +280,8 @@ def _phase(items: Sequence[Object], *, failed: bool, num_ended: int) -> Phase:
         return "Failed"
     if num_ended == len(items):
         return "Completed"
+    if any(map(_is_leaving, items)):
+        return "Stopping"
     if num_ended:
         return "Completing"
     is_running = any((item.get("status") or {}).get("ready") for item in items)

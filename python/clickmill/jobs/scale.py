@@ -70,6 +70,11 @@ def scale_job(
     job = find_job(cluster, name)
     if job.is_over:
         raise StateError(f"job `{name}` is {job.phase}: there is nothing to scale")
+    if job.is_leaving:
+        raise StateError(
+            f"job `{name}` is being stopped or deleted: there is nothing to scale",
+            hint=f"`{cluster.command(f'job status {name}')}` shows what is left of it",
+        )
     if job.is_collective:
         raise StateError(
             f"job `{name}` is collective: the number of its workers is part of what they compute",

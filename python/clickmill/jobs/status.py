@@ -99,6 +99,7 @@ class JobStatus:
             "queue": job.queue,
             "phase": job.phase,
             "message": job.message,
+            "is_leaving": job.is_leaving,
             "created": job.created,
             "age_s": round(self.age_s, 1),
             "ended": job.ended,
@@ -252,7 +253,7 @@ def _training(cluster: Cluster, job: Job, pods: Sequence[Pod]) -> tuple[Training
         # The API server has just listed the pods: what does not answer in time is the pod behind it.
         if error.status != _UNAVAILABLE and not isinstance(error, ClusterUnreachableError):
             return None, str(error)
-        return None, None if job.phase == "Completing" else _silence(job, pods)
+        return None, None if job.phase == "Completing" or job.is_leaving else _silence(job, pods)
 
 
 def _silence(job: Job, pods: Sequence[Pod]) -> str:

@@ -69,9 +69,12 @@ def stop_job(
     if job.is_over:
         tell(f"job `{name}` is over already: it is {job.phase}")
         return Stopped(job.name, job.namespace, None, None, was_over=True)
-    require(cluster, f"stop job `{name}`", _rights(job, is_asked=not is_forced and not job.is_collective))
-    last = None if is_forced or job.is_collective else _end_run(cluster, job, tell, deadline_s)
-    if job.is_collective:
+    is_asked = not (is_forced or job.is_collective or job.is_leaving)
+    require(cluster, f"stop job `{name}`", _rights(job, is_asked=is_asked))
+    last = _end_run(cluster, job, tell, deadline_s) if is_asked else None
+    if job.is_leaving:
+        tell(f"job `{name}` is being stopped or deleted already")
+    elif job.is_collective:
         tell("a collective job has no snapshots: it goes on from its newest checkpoint")
     remember_image(cluster, job)
     remove_workloads(cluster, job, tell)

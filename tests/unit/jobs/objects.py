@@ -68,6 +68,12 @@ def job_object(made: JobPlan, **status: Any) -> Object:
     return submitted(made, **status)[-1]
 
 
+def leaving(item: Object) -> Object:
+    """The same, told to go."""
+    item["metadata"]["deletionTimestamp"] = "2026-01-31T09:00:00Z"
+    return item
+
+
 def pod(made: JobPlan, role: str, index: int, *, name: str = "", **status: Any) -> Object:
     """A pod of the job; `status` has what a kubelet writes there, and `node` where it is."""
     for workload in workloads(made):

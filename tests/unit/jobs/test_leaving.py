@@ -1,0 +1,58 @@
+"""Jobs that are on their way out: told to stop, being deleted, or done with training."""
+
+from __future__ import annotations
+
+import copy
+import io
+
+import pytest
+from rich.console import Console
+
+from clickmill.cli.job_pages import status_page
+from clickmill.errors import StateError
+from clickmill.jobs.job import find_job
+from clickmill.jobs.scale import scale_job
+from clickmill.jobs.status import job_status
+from clickmill.jobs.stop import stop_job
+from clickmill.kube import kinds
+
+from .objects import job_object, leaving, plan, running, submitted
+from .test_orders import secret, started
+
+
+def page(cluster) -> str:
+    written = io.StringIO()
+    Console(file=written, width=200).print(status_page(job_status(cluster, "ctr")))
+    return written.getvalue()
+
+
+@pytest.mark.parametrize("scheduler", ["volcano", "default"])
+def test_a_job_that_is_being_deleted_is_stopping(state, cluster, scheduler):
+    made = plan(scheduler=scheduler)
+    state.add(
+        *(leaving(item) if "Job" in item["kind"] else item for item in submitted(made, phase="Running"))
+    )
+    state.add(running(made, "pserver", 0), secret())
+    job = find_job(cluster, "ctr")
+    assert (job.phase, job.is_over, job.is_leaving) == ("Stopping", False, True)
+    assert "it is being stopped or deleted, and its pods are ending" in page(cluster)
+    assert "nothing is known" not in page(cluster)
+
+
+@pytest.mark.parametrize("numbers", [{"trainers": 3}, {"pservers": 3}])
+def test_a_job_that_is_being_deleted_is_not_scaled(state, cluster, numbers):
+    started(state)
+    state.add(leaving(job_object(plan(), phase="Running")))
+    before = copy.deepcopy(state.objects)
+    with pytest.raises(StateError, match="is being stopped or deleted"):
+        scale_job(cluster, "ctr", [].append, **numbers)
+    assert state.objects == before
+
+
+def test_a_job_that_is_being_stopped_is_waited_for_without_asking_its_coordinator(state, cluster):
+    started(state)
+    state.add(leaving(job_object(plan(), phase="Running")))
+    told: list[str] = []
+    stop_job(cluster, "ctr", told.append)
+    assert told[0] == "job `ctr` is being stopped or deleted already"
+    assert state.names(kinds.POD) == []
