@@ -25,6 +25,8 @@ _OK, _NOT_FOUND, _REFUSED = 200, 404, 409
 _LOOK_DEADLINE_S = 5.0
 _STILL = frozenset({"gathering", "loading"})
 """Phases in which servers are missing, or have no rows yet."""
+ENDED = frozenset({"ending", "stopped"})
+"""Phases of a run that does not go on."""
 _ORDER_DEADLINE_S = 30.0
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import copy
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from clickmill.errors import ClickmillError, ConfigError, ConflictError, DeadlineError, StateError
+from clickmill.errors import ClickmillError, ConfigError, ConflictError, StateError
 from clickmill.jobs.coordinator import find_coordinator
-from clickmill.jobs.job import find_job, role_of
+from clickmill.jobs.job import find_job, look_up, role_of
+from clickmill.jobs.move import Move
 from clickmill.jobs.pods import current, list_pods
-from clickmill.jobs.waits import WaitTeller, waits_of
 from clickmill.kube import kinds
 from clickmill.kube.kinds import kind_of
 from clickmill.submit.kubernetes.config_map import PSERVERS_KEY, TRAINERS_KEY
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 MAX_PSERVERS = 1024
 _ATTEMPTS = 5
-_LOOK_S = 0.5
-_PATIENCE_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,60 +127,34 @@ def _scale_trainers(cluster: Cluster, job: Job, number: int, tell: Tell) -> tupl
 def _scale_pservers(
     cluster: Cluster, job: Job, coordinator: CoordinatorProxy, number: int, tell: Tell, *, deadline_s: float
 ) -> tuple[int, int]:
-    before, replicas = int(coordinator.status()["num_servers"]), job.roles["pserver"].replicas
+    move, replicas = Move(cluster, job, coordinator, number), job.roles["pserver"].replicas
     if number > replicas:
         _set_replicas(cluster, job, "pserver", number)
         tell(f"{number - replicas} more pservers are started")
     try:
-        tell(coordinator.order("scale", pservers=number))
-        watch = cluster.command(f"job status {job.name} --watch")
-        _await_move(coordinator, number, tell, deadline_s, watch)
+        tell(move.order())
+        move.wait(tell, deadline_s)
     except ClickmillError:
-        if number > replicas and number != _num_servers(coordinator):
-            _set_replicas(cluster, job, "pserver", replicas)
+        if number > replicas and not move.is_wanted():
+            _take_back(cluster, job, replicas, tell)
         raise
     # A coordinator that starts again asks for so many: written when buckets have moved, before pods go.
     cluster.patch(kinds.CONFIG_MAP, job.names.size, {"data": {PSERVERS_KEY: str(number)}})
     if number < replicas:
         _set_replicas(cluster, job, "pserver", number)
+    before = move.before
     tell(f"job `{job.name}` has {number} pservers from now on, also when submitted again; before: {before}")
     return before, number
 
 
-def _num_servers(coordinator: CoordinatorProxy) -> int | None:
+def _take_back(cluster: Cluster, job: Job, number: int, tell: Tell) -> None:
+    """Servers that were started and got no buckets; why they did not is for the caller to say."""
     try:
-        return int(coordinator.status()["num_servers"])
-    except ClickmillError:
-        return None
-
-
-def _await_move(
-    coordinator: CoordinatorProxy, number: int, tell: Tell, deadline_s: float, watch: str
-) -> None:
-    deadline = time.monotonic() + deadline_s
-    teller = WaitTeller(tell)
-    heard = time.monotonic()
-    while True:
-        try:
-            status = coordinator.status()
-            heard = time.monotonic()
-        except ClickmillError:
-            if time.monotonic() - heard > _PATIENCE_S:
-                raise
-            time.sleep(_LOOK_S)
-            continue
-        if status["scaling_to"] is None:
-            if status["num_servers"] == number:
-                return
-            reason = status["scaling_failure"] or "the run has ended"
-            raise ClickmillError(f"the job was not scaled to {number} pservers: {reason}")
-        teller.look(waits_of(status))
-        if time.monotonic() > deadline:
-            raise DeadlineError(
-                f"buckets have not moved to {number} pservers after {deadline_s:g} seconds",
-                hint=f"they still do; `{watch}` shows when it is done",
-            )
-        time.sleep(_LOOK_S)
+        now = look_up(cluster, job.name)
+        if now is not None and not now.is_leaving and not now.is_over:
+            _set_replicas(cluster, now, "pserver", number)
+    except ClickmillError as error:
+        tell(f"pservers that were started are not taken back: {error}")
 
 
 def _set_replicas(cluster: Cluster, job: Job, role: str, number: int) -> None:

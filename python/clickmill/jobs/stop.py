@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clickmill.errors import DeadlineError, KubernetesError, StateError
-from clickmill.jobs.coordinator import find_coordinator, training_of
+from clickmill.jobs.coordinator import ENDED, find_coordinator, training_of
 from clickmill.jobs.job import find_job, look_up
 from clickmill.jobs.output import remember_image
 from clickmill.jobs.pods import current, list_pods
@@ -32,7 +32,6 @@ _LINGER_S = 5.0
 _PATIENCE_S = 30.0
 """For an API server that does not answer."""
 _RUNNING = "running"
-_ENDED = frozenset({"ending", "stopped"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +172,7 @@ def _await_end(
             patience_s = _LINGER_S if error.status == _UNAVAILABLE else _PATIENCE_S
             if _has_ended(cluster, job) or silence_s > patience_s:
                 return training_of(last)
-        if last["phase"] in _ENDED and _has_ended(cluster, job):
+        if last["phase"] in ENDED and _has_ended(cluster, job):
             return training_of(last)
         _check_time(job, deadline)
         time.sleep(_LOOK_S)
