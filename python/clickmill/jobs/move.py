@@ -45,15 +45,18 @@ class Move:
 
     def order(self) -> str:
         """Have it begin; what is going to happen."""
+        if self._last["scaling_to"] == self._number:
+            # A command before this one was interrupted: the coordinator takes no order twice.
+            return f"buckets move to {self._number} pservers already"
         return self._coordinator.order("scale", pservers=self._number)
 
     def is_wanted(self) -> bool:
-        """Whether the run has so many servers; False where nobody answers."""
+        """Whether the run has so many servers, or is about to; False where nobody answers."""
         try:
             status = self._looked_at.status()
         except ClickmillError:
             return False
-        return bool(status["num_servers"] == self._number)
+        return self._number in (status["num_servers"], status["scaling_to"])
 
     def wait(self, tell: Tell, deadline_s: float) -> None:
         """Until buckets have moved. StateError where they are not going to, DeadlineError where it lasts."""
@@ -81,7 +84,8 @@ class Move:
                 watch = self._cluster.command(f"job status {self._job.name} --watch")
                 raise DeadlineError(
                     f"buckets have not moved to {self._number} pservers after {deadline_s:g} seconds",
-                    hint=f"they still do; `{watch}` shows when it is done",
+                    hint=f"they still do; `{watch}` shows how far they are, and `{self.command}` waits again "
+                    "and has the job keep the number",
                 )
             time.sleep(_LOOK_S)
 

@@ -11,9 +11,10 @@ from clickmill.jobs.coordinator import find_coordinator
 from clickmill.jobs.job import find_job, look_up, role_of
 from clickmill.jobs.move import Move
 from clickmill.jobs.pods import current, list_pods
+from clickmill.jobs.size import remember_servers
 from clickmill.kube import kinds
 from clickmill.kube.kinds import kind_of
-from clickmill.submit.kubernetes.config_map import PSERVERS_KEY, TRAINERS_KEY
+from clickmill.submit.kubernetes.config_map import TRAINERS_KEY
 from clickmill.submit.kubernetes.rights import Right, require
 
 if TYPE_CHECKING:
@@ -138,8 +139,15 @@ def _scale_pservers(
         if number > replicas and not move.is_wanted():
             _take_back(cluster, job, replicas, tell)
         raise
+    except (KeyboardInterrupt, SystemExit):
+        # The coordinator has the order, and nobody writes down what comes of it.
+        tell(
+            f"buckets may still move to {number} pservers; `{move.command}` waits for them and has the job "
+            "keep the number"
+        )
+        raise
     # A coordinator that starts again asks for so many: written when buckets have moved, before pods go.
-    cluster.patch(kinds.CONFIG_MAP, job.names.size, {"data": {PSERVERS_KEY: str(number)}})
+    remember_servers(cluster, job, number)
     if number < replicas:
         _set_replicas(cluster, job, "pserver", number)
     before = move.before

@@ -11,6 +11,7 @@ from clickmill.jobs.coordinator import ENDED, find_coordinator, training_of
 from clickmill.jobs.job import find_job, look_up
 from clickmill.jobs.output import remember_image
 from clickmill.jobs.pods import current, list_pods
+from clickmill.jobs.size import remember_servers
 from clickmill.jobs.waits import WaitTeller, waits_of
 from clickmill.jobs.workloads import remove_workloads
 from clickmill.kube import kinds
@@ -71,6 +72,9 @@ def stop_job(
     is_asked = not (is_forced or job.is_collective or job.is_leaving)
     require(cluster, f"stop job `{name}`", _rights(job, is_asked=is_asked))
     last = _end_run(cluster, job, tell, deadline_s) if is_asked else None
+    if last is not None:
+        # A scaling that was interrupted, or ran out of time, has left the number of before.
+        remember_servers(cluster, job, last.num_pservers)
     if job.is_leaving:
         tell(f"job `{name}` is being stopped or deleted already")
     elif job.is_collective:
@@ -90,6 +94,7 @@ def _rights(job: Job, *, is_asked: bool) -> Iterator[Right]:
     yield Right("patch", kinds.CLAIM)
     if is_asked:
         yield Right("create", kinds.POD, "proxy")
+        yield Right("patch", kinds.CONFIG_MAP)
 
 
 def _end_run(cluster: Cluster, job: Job, tell: Tell, deadline_s: float) -> Training | None:
