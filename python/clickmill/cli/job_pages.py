@@ -13,6 +13,7 @@ from clickmill.cli.status import duration
 from clickmill.jobs.failures import BadEnd
 from clickmill.jobs.moments import seconds_between
 from clickmill.jobs.pods import number_of_tries
+from clickmill.jobs.status import TRAINING_OVER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +77,9 @@ def status_page(status: JobStatus) -> Group:
         parts.append(Text(words, style=style))
         if reason.remedy:
             parts.append(Text(f"  hint: {reason.remedy}"))
-    if status.silence:
+    if status.silence == TRAINING_OVER:
+        parts.append(Text(status.silence))
+    elif status.silence:
         parts.append(Text(f"nothing is known of the training: {status.silence}", style="yellow"))
     if status.job.phase in _WAYS_ON:
         place = f"{status.job.name} -n {status.job.namespace}"

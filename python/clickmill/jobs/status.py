@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 _UNAVAILABLE = 503
 _STARTS_WITHIN_S = 60.0
 """How long a pserver may take before it answers; images are there by then."""
+TRAINING_OVER = "training is over, and the pods are ending"
+"""A silence that needs no explanation."""
 _LASTING = frozenset({"image", "volume", "quota", "access"})
 """Kinds of reasons that only a person can remove; room comes by itself."""
 
@@ -248,17 +250,34 @@ def _training(cluster: Cluster, job: Job, pods: Sequence[Pod]) -> tuple[Training
         return None, None
     try:
         coordinator = find_coordinator(cluster, job.name, pods)
-        return (None, None) if coordinator is None else (coordinator.training(), None)
+        if coordinator is not None:
+            return coordinator.training(), None
     except KubernetesError as error:
         # The API server has just listed the pods: what does not answer in time is the pod behind it.
         if error.status != _UNAVAILABLE and not isinstance(error, ClusterUnreachableError):
             return None, str(error)
-        return None, None if job.phase == "Completing" or job.is_leaving else _silence(job, pods)
+        return None, _silence(job, pods)
+    return None, TRAINING_OVER if _is_trained(pods) and not job.is_leaving else None
 
 
-def _silence(job: Job, pods: Sequence[Pod]) -> str:
+def _silence(job: Job, pods: Sequence[Pod]) -> str | None:
+    if job.phase == "Completing" or job.is_leaving:
+        return None
+    if _is_trained(pods):
+        return TRAINING_OVER
     first = next(pod for pod in pods if pod.role == "pserver" and pod.index == 0)
-    if first.is_leaving or seconds_between(first.created) < _STARTS_WITHIN_S:
+    if first.is_leaving:
+        return "pserver 0 is on its way out; where training is not over, it is made again"
+    if seconds_between(first.created) < _STARTS_WITHIN_S:
+        if first.is_ready:
+            return "pserver 0 does not answer any more; where it has ended, that is known in a moment"
         return "pserver 0 does not answer yet"
     command = f"kubectl delete pod {first.name} -n {job.namespace}"
     return f"pserver 0 does not answer; if it hangs, `{command}` has it made anew"
+
+
+def _is_trained(pods: Sequence[Pod]) -> bool:
+    """Whether pserver 0 has ended well, or all trainers: neither does before the run is over."""
+    ends = {(pod.role, pod.index): pod.ending is not None and pod.ending.code == 0 for pod in pods}
+    trainers = [has_ended for (role, _), has_ended in ends.items() if role == "trainer"]
+    return ends.get(("pserver", 0), False) or (bool(trainers) and all(trainers))

@@ -12,11 +12,11 @@ from clickmill.cli.job_pages import status_page
 from clickmill.errors import StateError
 from clickmill.jobs.job import find_job
 from clickmill.jobs.scale import scale_job
-from clickmill.jobs.status import job_status
+from clickmill.jobs.status import TRAINING_OVER, job_status
 from clickmill.jobs.stop import stop_job
 from clickmill.kube import kinds
 
-from .objects import job_object, leaving, plan, running, submitted
+from .objects import ended, job_object, leaving, plan, running, submitted
 from .test_orders import secret, started
 
 
@@ -56,3 +56,31 @@ def test_a_job_that_is_being_stopped_is_waited_for_without_asking_its_coordinato
     stop_job(cluster, "ctr", told.append)
     assert told[0] == "job `ctr` is being stopped or deleted already"
     assert state.names(kinds.POD) == []
+
+
+@pytest.mark.parametrize("is_server_known", [False, True])
+def test_the_silence_of_a_run_that_is_over_is_told_as_its_end(state, cluster, is_server_known):
+    made = plan(pservers=1)
+    state.add(*submitted(made, phase="Running"), secret())
+    if is_server_known:
+        state.add(ended(made, "pserver", 0, 0), running(made, "trainer", 0), running(made, "trainer", 1))
+    else:
+        state.add(running(made, "pserver", 0, created="2999-12-31T08:00:00Z", conditions=[]))
+        state.add(*(ended(made, "trainer", index, 0) for index in range(2)))
+    assert job_status(cluster, "ctr").silence == TRAINING_OVER
+    assert "\ntraining is over, and the pods are ending\n" in page(cluster)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"deleted": "2026-01-31T09:00:00Z"}, "is on its way out"),
+        ({"created": "2999-12-31T08:00:00Z"}, "does not answer any more"),
+    ],
+)
+def test_a_pserver_0_that_has_answered_is_not_awaited_yet(state, cluster, more, words):
+    made = started(state)
+    state.add(secret(), running(made, "pserver", 0, **more))
+    silence = job_status(cluster, "ctr").silence or ""
+    assert words in silence
+    assert "yet" not in silence

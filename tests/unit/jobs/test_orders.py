@@ -100,7 +100,7 @@ def test_the_status_comes_from_the_coordinator_with_the_token_of_the_job(state, 
 )
 def test_a_coordinator_that_does_not_answer_is_told(state, cluster, created, words):
     made = started(state)
-    state.add(secret(), running(made, "pserver", 0, created=created))
+    state.add(secret(), running(made, "pserver", 0, created=created, conditions=[]))
     silence = job_status(cluster, "ctr").silence
     assert silence is not None
     assert silence.startswith(words)
