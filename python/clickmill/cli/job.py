@@ -329,7 +329,13 @@ def fetch(
 def stop(
     name: Name,
     timeout: Annotated[
-        float, typer.Option("--timeout", metavar="SECONDS", min=0.0, help="How long the snapshot may take.")
+        float,
+        typer.Option(
+            "--timeout",
+            metavar="SECONDS",
+            min=0.0,
+            help="How long the snapshot and the end of the run may take; pods have 3 minutes more.",
+        ),
     ] = 600.0,
     force: Annotated[
         bool, typer.Option("--force", help="Without a snapshot: the job goes on from the last one.")

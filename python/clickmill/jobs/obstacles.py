@@ -58,7 +58,7 @@ def obstacles(cluster: Cluster, job: Job, pods: Sequence[Pod]) -> list[Reason]:
         *_mounts(pods, events),
         *_configs(pods),
         *(list(_refused(job, pods, events)) or _backing_off(job, pods)),
-        *_lost(cluster, pods),
+        *lost_nodes(cluster, pods),
     ]
     return list(dict.fromkeys(found))
 
@@ -201,8 +201,12 @@ def _innermost(message: str) -> str:
     return re.sub(r'^pods "[^"]*" is forbidden: ', "", text)
 
 
+def lost_nodes(cluster: Cluster, pods: Sequence[Pod]) -> list[Reason]:
+    """Nodes with pods of the job that are gone, or whose kubelet is."""
+    return list(_lost(cluster, pods))
+
+
 def _lost(cluster: Cluster, pods: Sequence[Pod]) -> Iterator[Reason]:
-    """Nodes that are gone, or whose kubelet is."""
     by_node: dict[str, list[Pod]] = {}
     for pod in pods:
         if pod.node and not pod.is_ready and pod.ending is None:

@@ -13,7 +13,7 @@ from clickmill.jobs.failures import bad_ends, failure_code, failure_reasons, pod
 from clickmill.jobs.gang import gang_reasons, is_gang_placed
 from clickmill.jobs.job import find_job
 from clickmill.jobs.moments import seconds_between
-from clickmill.jobs.obstacles import obstacles
+from clickmill.jobs.obstacles import lost_nodes, obstacles
 from clickmill.jobs.pods import current, list_pods
 from clickmill.jobs.reasons import Reason
 from clickmill.jobs.summary import run_summary
@@ -195,6 +195,8 @@ def find_reasons(
     training: Training | None = None,
 ) -> list[Reason]:
     """Why a job does not run as it should, the weightiest first."""
+    if job.is_leaving:
+        return lost_nodes(cluster, current(pods))
     if job.phase in {"Completed", "Stopped", "Stopping", "Deleted"}:
         return []
     failures = failure_reasons(job, ends)

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from clickmill.errors import KubernetesError
+from clickmill.jobs.obstacles import lost_nodes
 from clickmill.jobs.pods import list_pods
 from clickmill.jobs.reasons import listed
 from clickmill.kube.kinds import kind_of
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 GONE_DEADLINE_S = 180.0
 _LOOK_S = 0.5
+_TELL_AGAIN_S = 30.0
 
 
 def remove_workloads(cluster: Cluster, job: Job, tell: Callable[[str], None]) -> None:
@@ -25,23 +27,30 @@ def remove_workloads(cluster: Cluster, job: Job, tell: Callable[[str], None]) ->
     for workload in job.workloads:
         cluster.delete(kind_of(workload), workload["metadata"]["name"], propagation="Foreground")
     deadline = time.monotonic() + GONE_DEADLINE_S
-    told: list[str] = []
+    told, told_at = "", 0.0
     while True:
         left = [
             f"{workload['kind']} `{name}`"
             for workload in job.workloads
             if cluster.get(kind_of(workload), name := workload["metadata"]["name"]) is not None
         ]
-        pods = [pod.title for pod in list_pods(cluster, job.name)]
+        pods = list_pods(cluster, job.name)
         if not left and not pods:
             return
+        titles = [pod.title for pod in pods]
+        lost = lost_nodes(cluster, pods)
+        why = "".join(f"; {reason.words}" for reason in lost)
         if time.monotonic() > deadline:
-            raise KubernetesError(
-                f"still there after {GONE_DEADLINE_S:.0f} s: {listed([*left, *pods])}",
-                hint="pods on a node that is lost stay until it is back or has been deleted: "
-                "`kubectl get pods -o wide`, `kubectl delete node NAME`",
+            hint = (
+                "pods on a node that is lost stay until it is back or has been deleted: "
+                "`kubectl get pods -o wide`, `kubectl delete node NAME`"
             )
-        if pods != told and pods:
-            tell(f"waits for {listed(pods)} to end")
-            told = pods
+            raise KubernetesError(
+                f"still there after {GONE_DEADLINE_S:.0f} s: {listed([*left, *titles])}{why}",
+                hint=next((reason.remedy for reason in lost), hint),
+            )
+        words = f"waits for {listed(titles)} to end{why}" if titles else ""
+        if words and (words != told or time.monotonic() - told_at > _TELL_AGAIN_S):
+            tell(words)
+            told, told_at = words, time.monotonic()
         time.sleep(_LOOK_S)

@@ -54,6 +54,8 @@ class StandIn:
     """Resources that nobody may look at."""
     denied: set[tuple[str, str]] = field(default_factory=set)
     """Verbs on resources that whoever asks is told to lack."""
+    held: set[str] = field(default_factory=set)
+    """Pods that do not end when what made them is deleted, as on a node that does not answer."""
     conflicts: int = 0
     """Writes that are going to be told that somebody else was faster."""
     requests: list[tuple[str, str]] = field(default_factory=list)
@@ -214,7 +216,11 @@ class _Requests(BaseHTTPRequestHandler):
             instance = labels.get("app.kubernetes.io/instance")
             for each in [place for place, pod in state.objects.items() if place[0] == "pods"]:
                 pod = state.objects[each]
-                if pod["metadata"].get("labels", {}).get("app.kubernetes.io/instance") == instance:
+                if pod["metadata"].get("labels", {}).get("app.kubernetes.io/instance") != instance:
+                    continue
+                if pod["metadata"]["name"] in state.held:
+                    pod["metadata"].setdefault("deletionTimestamp", "2999-12-31T08:00:00Z")
+                else:
                     state.objects.pop(each)
         owned = [
             place

@@ -9,14 +9,15 @@ import pytest
 from rich.console import Console
 
 from clickmill.cli.job_pages import status_page
-from clickmill.errors import StateError
+from clickmill.errors import KubernetesError, StateError
 from clickmill.jobs.job import find_job
 from clickmill.jobs.scale import scale_job
 from clickmill.jobs.status import TRAINING_OVER, job_status
 from clickmill.jobs.stop import stop_job
 from clickmill.kube import kinds
 
-from .objects import ended, job_object, leaving, plan, running, submitted
+from .objects import ended, job_object, leaving, node, plan, running, submitted
+from .stand_in import StandIn
 from .test_orders import secret, started
 
 
@@ -24,6 +25,14 @@ def page(cluster) -> str:
     written = io.StringIO()
     Console(file=written, width=200).print(status_page(job_status(cluster, "ctr")))
     return written.getvalue()
+
+
+def on_lost_node(state: StandIn) -> None:
+    """A job whose only trainer does not end: its node does not answer."""
+    made = plan(pservers=1, trainers=1)
+    trainer = running(made, "trainer", 0, node="n2", conditions=[])
+    state.add(*submitted(made, phase="Running"), trainer, node("n2", ready="Unknown"))
+    state.held.add("ctr-trainer-0")
 
 
 @pytest.mark.parametrize("scheduler", ["volcano", "default"])
@@ -56,6 +65,48 @@ def test_a_job_that_is_being_stopped_is_waited_for_without_asking_its_coordinato
     stop_job(cluster, "ctr", told.append)
     assert told[0] == "job `ctr` is being stopped or deleted already"
     assert state.names(kinds.POD) == []
+
+
+def test_who_waits_for_pods_of_a_lost_node_hears_of_it(state, cluster):
+    on_lost_node(state)
+    told: list[str] = []
+
+    def tell(words: str) -> None:
+        told.append(words)
+        if "to end" in words:
+            state.remove(kinds.POD, "ctr-trainer-0")
+
+    stop_job(cluster, "ctr", tell, is_forced=True)
+    assert told[-1] == ("waits for trainer 0 to end; node `n2` does not answer; on it is trainer 0")
+
+
+def test_a_wait_for_pods_is_told_again(state, cluster, monkeypatch):
+    monkeypatch.setattr("clickmill.jobs.workloads._TELL_AGAIN_S", 0.0)
+    on_lost_node(state)
+    told: list[str] = []
+
+    def tell(words: str) -> None:
+        told.append(words)
+        if told.count(words) == 2:
+            state.remove(kinds.POD, "ctr-trainer-0")
+
+    stop_job(cluster, "ctr", tell, is_forced=True)
+    assert len(told) == 2
+
+
+def test_pods_that_do_not_end_are_told_with_their_node(state, cluster, monkeypatch):
+    monkeypatch.setattr("clickmill.jobs.workloads.GONE_DEADLINE_S", 0.0)
+    on_lost_node(state)
+    with pytest.raises(KubernetesError, match=r"trainer 0; node `n2` does not answer") as caught:
+        stop_job(cluster, "ctr", [].append, is_forced=True)
+    assert "kubectl delete node n2" in (caught.value.hint or "")
+
+
+def test_the_status_of_a_job_that_cannot_end_names_the_node(state, cluster):
+    on_lost_node(state)
+    state.add(leaving(job_object(plan(pservers=1, trainers=1), phase="Running")))
+    (reason,) = job_status(cluster, "ctr").reasons
+    assert (reason.kind, reason.words.partition(";")[0]) == ("node", "node `n2` does not answer")
 
 
 @pytest.mark.parametrize("is_server_known", [False, True])
