@@ -81,6 +81,9 @@ def status_page(status: JobStatus) -> Group:
         parts.append(Text(status.silence))
     elif status.silence:
         parts.append(Text(f"nothing is known of the training: {status.silence}", style="yellow"))
+    if status.has_lost_summary:
+        fetch = f"clickmill job fetch {status.job.name} -n {status.job.namespace}"
+        parts.append(Text(f"hint: the checkpoint is there still: `{fetch}`"))
     if status.job.phase in _WAYS_ON:
         place = f"{status.job.name} -n {status.job.namespace}"
         parts.append(Text(f"hint: {_WAYS_ON[status.job.phase].format(place=place)}"))
@@ -104,6 +107,10 @@ def _head(status: JobStatus) -> Text:
         text.append("\n" + "\n".join(_training_lines(status.training)))
     elif status.summary is not None:
         text.append("\n" + _summary_words(status))
+    elif status.has_lost_summary:
+        text.append(
+            "\nits samples and metrics are not known any more: they went with the pods of its trainers"
+        )
     return text
 
 

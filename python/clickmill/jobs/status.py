@@ -68,6 +68,11 @@ class JobStatus:
     def num_running(self) -> int:
         return sum(self.num_running_of(role) for role in self.job.roles)
 
+    @property
+    def has_lost_summary(self) -> bool:
+        """A run has ended well, and the pods that told what it came to are gone."""
+        return self.job.phase == "Completed" and not any(pod.role != "pserver" for pod in self.pods)
+
     def num_running_of(self, role: str) -> int:
         """Pods of a role that run, without those that are on their way out."""
         return sum(pod.role == role and pod.is_running and not pod.is_leaving for pod in self.pods)

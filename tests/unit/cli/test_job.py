@@ -93,6 +93,15 @@ def test_the_status_of_a_job_that_is_done_has_its_numbers(run: Run, state: Stand
     assert "\n1 pass, 5,000 samples, auc 0.7654\n" in run("job", "status", "ctr").stdout
 
 
+def test_the_status_of_a_job_that_is_done_and_has_no_pods_says_what_went_with_them(run: Run, state: StandIn):
+    state.add(*submitted(plan(), phase="Completed"))
+    told = run("job", "status", "ctr").stdout
+    assert "its samples and metrics are not known any more" in told
+    assert "hint: the checkpoint is there still: `clickmill job fetch ctr -n team`" in told
+    state.add(ended(plan(), "trainer", 0, 0))
+    assert "not known any more" not in run("job", "status", "ctr").stdout
+
+
 def test_the_status_of_a_job_that_waits_says_for_whom_once(run: Run, state: StandIn):
     made = plan(pservers=1, trainers=1)
     metadata = {"name": "ctr-token"}
