@@ -12,7 +12,7 @@ from typing import IO, Any
 from .conftest import DEADLINE_S, poll
 
 NAME = "ctr"
-LONG = 2000
+LONG = 5000
 """Passes of a job that is to be told when to end."""
 CONFIG = """\
 workspace: "./"

@@ -135,6 +135,13 @@ def current(pods: Iterable[Pod]) -> list[Pod]:
     return found
 
 
+def is_trained(pods: Iterable[Pod]) -> bool:
+    """Whether pserver 0 has ended well, or all trainers: neither does before the run is over."""
+    ends = {(pod.role, pod.index): pod.ending is not None and pod.ending.code == 0 for pod in pods}
+    trainers = [has_ended for (role, _), has_ended in ends.items() if role == "trainer"]
+    return ends.get(("pserver", 0), False) or (bool(trainers) and all(trainers))
+
+
 def pod_of(item: Object) -> Pod:
     """A pod, from what the API server says of it."""
     metadata, spec, status = item["metadata"], item["spec"], item.get("status") or {}

@@ -14,7 +14,7 @@ from clickmill.jobs.gang import gang_reasons, is_gang_placed
 from clickmill.jobs.job import find_job
 from clickmill.jobs.moments import seconds_between
 from clickmill.jobs.obstacles import lost_nodes, obstacles
-from clickmill.jobs.pods import current, list_pods
+from clickmill.jobs.pods import current, is_trained, list_pods
 from clickmill.jobs.reasons import Reason
 from clickmill.jobs.summary import run_summary
 from clickmill.jobs.waits import waiting_reasons
@@ -264,13 +264,13 @@ def _training(cluster: Cluster, job: Job, pods: Sequence[Pod]) -> tuple[Training
         if error.status != _UNAVAILABLE and not isinstance(error, ClusterUnreachableError):
             return None, str(error)
         return None, _silence(job, pods)
-    return None, TRAINING_OVER if _is_trained(pods) and not job.is_leaving else None
+    return None, TRAINING_OVER if is_trained(pods) and not job.is_leaving else None
 
 
 def _silence(job: Job, pods: Sequence[Pod]) -> str | None:
     if job.phase == "Completing" or job.is_leaving:
         return None
-    if _is_trained(pods):
+    if is_trained(pods):
         return TRAINING_OVER
     first = next(pod for pod in pods if pod.role == "pserver" and pod.index == 0)
     if first.is_leaving:
@@ -281,10 +281,3 @@ def _silence(job: Job, pods: Sequence[Pod]) -> str | None:
         return "pserver 0 does not answer yet"
     command = f"kubectl delete pod {first.name} -n {job.namespace}"
     return f"pserver 0 does not answer; if it hangs, `{command}` has it made anew"
-
-
-def _is_trained(pods: Sequence[Pod]) -> bool:
-    """Whether pserver 0 has ended well, or all trainers: neither does before the run is over."""
-    ends = {(pod.role, pod.index): pod.ending is not None and pod.ending.code == 0 for pod in pods}
-    trainers = [has_ended for (role, _), has_ended in ends.items() if role == "trainer"]
-    return ends.get(("pserver", 0), False) or (bool(trainers) and all(trainers))

@@ -10,7 +10,7 @@ from clickmill.errors import DeadlineError, KubernetesError, StateError
 from clickmill.jobs.coordinator import ENDED, find_coordinator, training_of
 from clickmill.jobs.job import find_job, look_up
 from clickmill.jobs.output import remember_image
-from clickmill.jobs.pods import current, list_pods
+from clickmill.jobs.pods import current, is_trained, list_pods
 from clickmill.jobs.size import remember_servers
 from clickmill.jobs.waits import WaitTeller, waits_of
 from clickmill.jobs.workloads import remove_workloads
@@ -105,6 +105,11 @@ def _end_run(cluster: Cluster, job: Job, tell: Tell, deadline_s: float) -> Train
         if not any(pod.is_running for pod in pods):
             tell("nothing runs yet: there is nothing to keep")
             return None
+        if is_trained(pods):
+            raise StateError(
+                f"training of job `{job.name}` is over, and its pods are ending: there is nothing to stop",
+                hint=f"`{cluster.command(f'job wait {job.name}')}` waits for the end",
+            )
         raise StateError(
             f"pserver 0 of job `{job.name}` does not run, so no snapshot can be taken",
             hint="wait until it is back; or `--force`, which goes on from the last snapshot",

@@ -212,6 +212,15 @@ def test_trainers_are_not_scaled_where_servers_cannot_be(state, cluster):
     assert replicas(state) == before
 
 
+def test_a_run_that_is_just_over_is_not_stopped(state, cluster):
+    made = plan()
+    state.add(*submitted(made, phase="Running"), ended(made, "pserver", 0, 0), running(made, "trainer", 0))
+    with pytest.raises(StateError, match="training of job `ctr` is over, and its pods are ending") as caught:
+        stop_job(cluster, "ctr", [].append)
+    assert "job wait ctr" in (caught.value.hint or "")
+    assert state.names(kinds.VOLCANO_JOB) == ["ctr"]
+
+
 @pytest.mark.parametrize("resource", ["create pods/proxy", "delete jobs.batch.volcano.sh"])
 def test_who_may_not_do_all_of_it_stops_nothing(state, cluster, resource):
     started(state)
